@@ -1,0 +1,1 @@
+"""The simulator core: the admission protocol of one mixture-of-experts serving replica."""

@@ -1,0 +1,1 @@
+"""The checker: its engine knows states and actions, never lanes."""

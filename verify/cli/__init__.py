@@ -1,0 +1,1 @@
+"""The command-line program ``frontier-verify``: one file per command, composed here."""
