@@ -34,12 +34,12 @@ _canonical_ticket = lru_cache(maxsize=None)(StageAdmissionTicket)
 class ContextSnapshot(NamedTuple):
     """All of a context that its future depends on: no sequence numbers, no group counter.
 
-    ``active`` and ``queued`` hold ``(operation_id, scope)``; ``active`` is sorted because the
+    ``active`` and ``queued`` hold ``(scope, operation_id)``; ``active`` is sorted because the
     order in which owners were admitted cannot matter later, ``queued`` is in FIFO order.
     """
 
-    active: tuple[tuple[Hashable, str], ...]
-    queued: tuple[tuple[Hashable, str], ...]
+    active: tuple[tuple[str, Hashable], ...]
+    queued: tuple[tuple[str, Hashable], ...]
     bound: bool
     sealed: bool
 
@@ -487,10 +487,10 @@ class StageExecutionContext:
     # ---------------------------------------------------------------- snapshot
 
     def snapshot(self) -> ContextSnapshot:
-        """What the future depends on, as a hashable value; operation ids must be sortable."""
+        """Return what the future depends on; operation ids of one scope must be sortable."""
         return ContextSnapshot(
-            tuple(sorted([(t.operation_id, t.scope) for t in self._active.values()])),
-            tuple([(t.operation_id, t.scope) for t in self._queue]),
+            tuple(sorted([(t.scope, t.operation_id) for t in self._active.values()])),
+            tuple([(t.scope, t.operation_id) for t in self._queue]),
             self._group is not None,
             self._sealed,
         )
@@ -505,7 +505,7 @@ class StageExecutionContext:
             operation: _canonical_ticket(
                 replica, stage, seq, operation, scope, world if scope == EP_WAVE else ()
             )
-            for seq, (operation, scope) in enumerate(snapshot.active + snapshot.queued)
+            for seq, (scope, operation) in enumerate(snapshot.active + snapshot.queued)
         }
         live = list(tickets.values())
         owners = live[: len(snapshot.active)]
