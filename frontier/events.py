@@ -1,0 +1,87 @@
+"""Batches and events: what a replica is told, and what it answers (PROTOCOL.md section 4)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Batch(NamedTuple):
+    """One batch of a lane; opaque to the protocol but for its phase.
+
+    ``number`` counts the lane's batches from 0. A batch is also the operation id under which its
+    lane holds a stage.
+    """
+
+    lane: int
+    number: int
+    phase: str = "prefill"
+
+    def global_id(self, lanes: int) -> int:
+        """Id that orders batches across lanes: ``number * lanes + lane``."""
+        return self.number * lanes + self.lane
+
+
+class WaveOperation(NamedTuple):
+    """Operation id of the EP wave that a room's real batches become."""
+
+    layer: int
+    batches: tuple[Batch, ...]
+
+
+LANE_SCHEDULE: Final = "lane_schedule"
+ARRIVE: Final = "arrive"
+STAGE_SCHEDULE: Final = "stage_schedule"
+STAND_IN: Final = "stand_in"
+BATCH_END: Final = "batch_end"
+
+REQUEST: Final = "request"
+ATTENTION_DONE: Final = "attention_done"
+WAVE_END: Final = "wave_end"
+STAGE_END: Final = "stage_end"
+
+URGENT: Final = frozenset({LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END})
+"""Kinds without a duration, handled in the order of creation before time moves on."""
+
+TIMED: Final = frozenset({REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END})
+"""Kinds that lie in the future."""
+
+
+class Event(NamedTuple):
+    """One event of a replica.
+
+    ``lane``, ``stage`` and ``layer`` are -1 and ``batch`` is None where the kind has none;
+    ``phase`` names the room of a ``stand_in`` under the ``by_phase`` rule; ``members`` are the
+    real batches of a wave, in lane order.
+    """
+
+    kind: str
+    lane: int = -1
+    batch: Batch | None = None
+    stage: int = -1
+    layer: int = -1
+    phase: str = ""
+    members: tuple[Batch, ...] = ()
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the event has no duration."""
+        return self.kind in URGENT
+
+    def __str__(self) -> str:
+        """Short form for schedules: ``attention_done(lane 1, batch 0, stage 0, layer 0)``."""
+        parts = []
+        if self.lane >= 0:
+            parts.append(f"lane {self.lane}")
+        if self.batch is not None:
+            parts.append(f"batch {self.batch.number}")
+        if self.stage >= 0:
+            parts.append(f"stage {self.stage}")
+        if self.layer >= 0:
+            parts.append(f"layer {self.layer}")
+        if self.phase:
+            parts.append(f"{self.phase} room")
+        if self.members:
+            parts.append(
+                "of " + " + ".join(f"lane {b.lane} batch {b.number}" for b in self.members)
+            )
+        return f"{self.kind}({', '.join(parts)})"
