@@ -39,10 +39,16 @@ ATTENTION_DONE: Final = "attention_done"
 WAVE_END: Final = "wave_end"
 STAGE_END: Final = "stage_end"
 
+GROUP: Final = "group"
+CHILD_DONE: Final = "child_done"
+COMBINE_END: Final = "combine_end"
+
 URGENT: Final = frozenset({LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END})
 """Kinds without a duration, handled in the order of creation before time moves on."""
 
-TIMED: Final = frozenset({REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END})
+TIMED: Final = frozenset(
+    {REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END, GROUP, CHILD_DONE, COMBINE_END}
+)
 """Kinds that lie in the future."""
 
 

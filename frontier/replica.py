@@ -254,13 +254,13 @@ class Replica:
 
     def _batch_end(self, event: Event) -> list[Event]:
         self.in_flight[event.lane] -= 1
-        self.workload.batch_ended(_batch(event))
+        self.workload.batch_ended(batch_of(event))
         return [Event(LANE_SCHEDULE, event.lane)]
 
     # ---------------------------------------------------------------- stages
 
     def _arrive(self, event: Event) -> list[Event]:
-        batch, stage = _batch(event), event.stage
+        batch, stage = batch_of(event), event.stage
         if self.config.admission.ticket_at == "arrival":
             self._mint(stage, batch)
         scheduler = self.schedulers[stage][event.lane]
@@ -292,7 +292,7 @@ class Replica:
         return [Event(ATTENTION_DONE, lane, batch, stage, 0)]
 
     def _stage_end(self, event: Event) -> list[Event]:
-        lane, batch, stage = event.lane, _batch(event), event.stage
+        lane, batch, stage = event.lane, batch_of(event), event.stage
         schedulers = self.schedulers[stage]
         schedulers[lane].running = None
         self.contexts[stage].release(self.tickets[stage].pop(batch))
@@ -311,7 +311,7 @@ class Replica:
     # ---------------------------------------------------------------- rooms and waves
 
     def _attention_done(self, event: Event) -> list[Event]:
-        lane, batch, stage = event.lane, _batch(event), event.stage
+        lane, batch, stage = event.lane, batch_of(event), event.stage
         key = self.config.rooms.key(stage, event.layer, batch)
         room = self.rooms.setdefault(key, {})
         self._store(room, stage, lane, batch)
@@ -404,7 +404,8 @@ class Replica:
         self.workload.restore(snapshot.workload)
 
 
-def _batch(event: Event) -> Batch:
+def batch_of(event: Event) -> Batch:
+    """Batch of an event that has one; TypeError if it has none."""
     if event.batch is None:
         raise TypeError(f"{event.kind} needs a batch, got {event!r}")
     return event.batch
