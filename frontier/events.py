@@ -91,3 +91,20 @@ class Event(NamedTuple):
                 "of " + " + ".join(f"lane {b.lane} batch {b.number}" for b in self.members)
             )
         return f"{self.kind}({', '.join(parts)})"
+
+
+class CoreError(Exception):
+    """A stage context rejected a call that the protocol makes: a failing state.
+
+    Attributes
+    ----------
+    event
+        Event whose handling failed.
+    reason
+        Message of the context's error.
+    """
+
+    def __init__(self, event: Event, reason: str) -> None:
+        super().__init__(f"{event}: {reason}")
+        self.event = event
+        self.reason = reason
