@@ -20,10 +20,11 @@ from frontier.events import (
     STAGE_END,
     STAGE_SCHEDULE,
     Batch,
+    CoreError,
     Event,
 )
 from frontier.lanes import LaneStageScheduler
-from frontier.replica import CoreError, batch_of
+from frontier.replica import batch_of
 
 DENSE: Final = "dense"
 """A group that runs as one batch under one full-stage ticket."""
