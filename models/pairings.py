@@ -7,12 +7,14 @@ A pairing is read off the pending wave ends of a quiescent state, the same way i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from frontier.events import WAVE_END, Batch
 from models.lockstep import Lockstep
 from models.quiescent import Action, ProtocolState, QuiescentModel
 from models.scenario import Scenario
+from verify.recording import Recorded, RecordingModel
 
 
 class Wave(NamedTuple):
@@ -29,38 +31,76 @@ class Wave(NamedTuple):
         return f"stage {self.stage}, layer {self.layer}: {shared}"
 
 
+class WholeRun(NamedTuple):
+    """Every wave of a run that ended complete."""
+
+    waves: frozenset[Wave]
+
+    def __str__(self) -> str:
+        """Return the waves, one after the other."""
+        return "; ".join(map(str, sorted(self.waves)))
+
+
+class Drained(NamedTuple):
+    """A run that ended with work left."""
+
+    def __str__(self) -> str:
+        """Return what it means."""
+        return "no event is left, but work is unfinished"
+
+
+Label = Wave | WholeRun | Drained
+
+
 def waves(state: ProtocolState) -> Collection[Wave]:
     """Return the waves under way in a state; every dispatched wave is under way in some state."""
     return [Wave(e.stage, e.layer, e.members) for e in state.pending if e.kind == WAVE_END]
 
 
-def simulator(scenario: Scenario) -> QuiescentModel:
-    """Return the lanes model of a scenario."""
-    return QuiescentModel(scenario.make_replica, scenario.ties)
-
-
-def reference(scenario: Scenario) -> QuiescentModel:
-    """Return the lockstep model of a scenario's shape, arrivals and work; its rules play no part."""
-    return QuiescentModel(lambda: Lockstep.of(scenario), scenario.ties)
-
-
-def schedule(model: QuiescentModel, actions: Sequence[Action | int]) -> list[str]:
-    """Return the instants of a path in words, one line per instant.
+@dataclass(frozen=True)
+class PairingModel:
+    """A system whose states remember their waves, and how to read pairings off them.
 
     Parameters
     ----------
-    model
-        The model the path belongs to.
-    actions
-        Action numbers of a path from the initial state.
+    system
+        The lanes model or the lockstep reference of a scenario.
     """
-    state = model.initial_states()[0]
-    lines = []
-    for number in actions:
-        action = model.actions(state)[number]  # type: ignore[index]
-        lines.append(" and ".join(str(state.pending[place]) for place in action))
-        state = model.step(state, action)
-    return lines
+
+    system: QuiescentModel
+
+    @staticmethod
+    def simulator(scenario: Scenario) -> PairingModel:
+        """Return the lanes model of a scenario."""
+        return PairingModel(QuiescentModel(scenario.make_replica, scenario.ties))
+
+    @staticmethod
+    def reference(scenario: Scenario) -> PairingModel:
+        """Return the lockstep model of a scenario's shape and work; its rules play no part."""
+        return PairingModel(QuiescentModel(lambda: Lockstep.of(scenario), scenario.ties))
+
+    @property
+    def recorded(self) -> RecordingModel[ProtocolState, Action, Wave]:
+        """The system with the waves of the run in its states; paths are those of the system."""
+        return RecordingModel(self.system, waves)
+
+    def labels(self, state: Recorded[ProtocolState, Wave], terminal: bool) -> Collection[Label]:
+        """Return the waves under way, and at the end of a run the whole of it."""
+        if not terminal:
+            return waves(state.state)
+        if self.system.is_complete(state.state):
+            return [WholeRun(state.history)]
+        return [Drained()]
+
+    def follow(self, actions: Sequence[int]) -> tuple[list[str], ProtocolState]:
+        """Return the instants of a path in words, one line each, and the state it ends in."""
+        state = self.system.initial_states()[0]
+        lines = []
+        for number in actions:
+            action = self.system.actions(state)[number]
+            lines.append(" together with ".join(str(state.pending[place]) for place in action))
+            state = self.system.step(state, action)
+        return lines, state
 
 
 def shapes(rules: Scenario) -> Iterator[Scenario]:

@@ -5,9 +5,9 @@ Generic: a label is any hashable value that a function reads off a state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from verify.explorer import explore
 from verify.limits import Limits
@@ -56,29 +56,14 @@ def shown_labels(
     return Shown(witnesses, verdict.stats, limit)
 
 
-class Recorded(NamedTuple):
-    """A state with every label shown on the way to it."""
+def only_in(one: Shown[L], other: Shown[L]) -> dict[L, Witness]:
+    """Return the labels of `one` that `other` lacks, in order of depth.
 
-    state: Hashable
-    history: frozenset[Hashable]
-
-
-class RecordingModel(Generic[S, A]):
-    """A model whose states remember the labels of the run; its paths are those of `model`."""
-
-    def __init__(self, model: Model[S, A], labels: Callable[[S], Collection[Hashable]]) -> None:
-        self._model = model
-        self._labels = labels
-
-    def initial_states(self) -> Sequence[Recorded]:
-        """Return the initial states of the model, with the labels they show."""
-        return [Recorded(s, frozenset(self._labels(s))) for s in self._model.initial_states()]
-
-    def actions(self, state: Recorded) -> Sequence[A]:
-        """Return the actions of the model."""
-        return self._model.actions(state.state)  # type: ignore[arg-type]
-
-    def step(self, state: Recorded, action: A) -> Recorded:
-        """Step the model and add the labels of the new state."""
-        after = self._model.step(state.state, action)  # type: ignore[arg-type]
-        return Recorded(after, state.history | frozenset(self._labels(after)))
+    Raises
+    ------
+    ValueError
+        If `other` may be incomplete: what it lacks is then not known.
+    """
+    if other.limit is not None:
+        raise ValueError(f"the other model was not explored completely: {other.limit}")
+    return {label: w for label, w in one.witnesses.items() if label not in other.witnesses}

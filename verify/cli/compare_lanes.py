@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
-from verify.files import write_text_atomically
+from verify.cli.errors import UsageError, emit, require_writable
 from verify.lanescompare.compare import Comparison, compare
 from verify.lanescompare.document import to_csv, to_json
 from verify.lanescompare.fields import LaneDataError
@@ -77,17 +77,19 @@ def compare_lanes(
     The ledgers choose which bursts are compared. Exit status: 0 all checks hold, 1 a mismatch, a
     request not placed correctly or a negative control that is lost, 2 unusable input.
     """
+    wanted = {
+        option: target
+        for option, target in zip(OUTPUTS, (json, csv, html), strict=True)
+        if target is not None
+    }
+    _require_places(wanted)
     try:
         comparison = compare(read_trace(trace), _read_all(before), _read_all(after))
-        wanted = {
-            option: target
-            for option, target in zip(OUTPUTS, (json, csv, html), strict=True)
-            if target is not None
-        }
-        _write(comparison, wanted)
-    except (LaneDataError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+    except LaneDataError as error:
+        raise UsageError(str(error)) from None
+    texts = [(target, OUTPUTS[option](comparison)) for option, target in wanted.items()]
+    for target, text in texts:
+        emit(Path(target), text.removesuffix("\n"))
     if STDOUT not in wanted.values():
         _show(comparison)
     if comparison.status != "PASS" or not comparison.negative_control_holds:
@@ -98,23 +100,14 @@ def _read_all(paths: Sequence[Path]) -> list[Ledger]:
     return [ledger for path in paths for ledger in read_ledgers(path)]
 
 
-def _write(comparison: Comparison, wanted: dict[str, str]) -> None:
-    """Write every output, after all of them are known to have a place to go."""
+def _require_places(wanted: dict[str, str]) -> None:
+    """Check that every output has a place of its own, before anything is read or written."""
     if list(wanted.values()).count(STDOUT) > 1:
-        raise LaneDataError(
-            "two outputs for standard output", where=" ".join(wanted), remedy="name a file"
+        raise UsageError(
+            f"{' and '.join(wanted)} both go to standard output: name a file for all but one"
         )
-    for option, target in wanted.items():
-        if target != STDOUT and not Path(target).parent.is_dir():
-            raise LaneDataError(
-                f"no directory {Path(target).parent}", where=f"{option} {target}", remedy="make it"
-            )
-    texts = [(target, OUTPUTS[option](comparison)) for option, target in wanted.items()]
-    for target, text in texts:
-        if target == STDOUT:
-            typer.echo(text, nl=False)
-        else:
-            write_text_atomically(Path(target), text)
+    for target in wanted.values():
+        require_writable(Path(target))
 
 
 def _show(comparison: Comparison) -> None:
