@@ -30,6 +30,10 @@ SECOND: Final = 1_000_000_000
 """Nanoseconds in a second."""
 
 
+class DurationError(ValueError):
+    """An execution-time model has no time for an event."""
+
+
 class Durations(Protocol):
     """An execution-time model."""
 
@@ -74,7 +78,7 @@ class ConstantDurations:
             COMBINE_END: self.combine,
         }
         if event.kind not in times:
-            raise ValueError(f"{event.kind} is not a timed event: {event}")
+            raise DurationError(f"{event.kind} is not a timed event: {event}")
         return times[event.kind]
 
     def _stage(self, role: str) -> int:
@@ -201,7 +205,7 @@ class TableDurations:
         self._known: dict[EventKey, int] = {}
 
     def of(self, event: Event) -> int:
-        """Time of the row that fits best; ValueError if none does."""
+        """Time of the row that fits best; DurationError if none does."""
         key = EventKey.of(event)
         if key not in self._known:
             fits = [
@@ -212,7 +216,7 @@ class TableDurations:
             if not fits:
                 if event.kind == REQUEST:
                     return 0
-                raise ValueError(f"the table of times has no row that fits {event} ({key})")
+                raise DurationError(f"the table of times has no row that fits {event} ({key})")
             self._known[key] = max(fits)[2]
         return self._known[key]
 
@@ -220,10 +224,7 @@ class TableDurations:
 class RecordedDurations:
     """Times recorded from a run: each event gets the time that its like had, in order.
 
-    Raises
-    ------
-    ValueError
-        When an event comes that was not recorded.
+    An event that was not recorded is a :class:`DurationError`.
     """
 
     def __init__(self, rows: Sequence[tuple[EventKey, int]]) -> None:
@@ -235,7 +236,7 @@ class RecordedDurations:
         """Take the next recorded time of such an event."""
         times = self._times.get(EventKey.of(event))
         if not times:
-            raise ValueError(f"the recorded times have no (further) entry for {event}")
+            raise DurationError(f"the recorded times have no (further) entry for {event}")
         return times.popleft()
 
 
