@@ -108,8 +108,7 @@ class Lockstep:
         return not any(self.in_flight) and self.workload.all_batches_formed
 
     def _request(self, event: Event) -> list[Event]:
-        self.workload.request(event.lane)
-        return [Event(LANE_SCHEDULE, event.lane)]
+        return [Event(LANE_SCHEDULE, self.workload.request(event))]
 
     def _lane_schedule(self, event: Event) -> list[Event]:
         """Start the rank's next forward if its first stage and a place in flight are free."""

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
 from verify.cli.errors import UsageError, emit, require_writable
+from verify.cli.render import out
 from verify.lanescompare.compare import Comparison, compare
 from verify.lanescompare.document import to_csv, to_json
 from verify.lanescompare.fields import LaneDataError
@@ -25,6 +25,9 @@ OUTPUTS: dict[str, Callable[[Comparison], str]] = {
     "--csv": to_csv,
     "--html": to_html,
 }
+CELL_WIDTH = 26
+"""Columns a cell takes at most; the whole is in the JSON, the CSV and the page."""
+
 _COLOURS = {"MATCH": "green", "HOLDS": "green", "INFORMATIONAL": "dim"}
 
 
@@ -112,22 +115,27 @@ def _require_places(wanted: dict[str, str]) -> None:
 
 def _show(comparison: Comparison) -> None:
     """Print the headline, every finding, and the gap table, one line a row."""
-    console = Console()
     failed = comparison.status != "PASS" or not comparison.negative_control_holds
-    console.print(Text(headline(comparison), style="bold red" if failed else "bold green"))
+    out.print(Text(headline(comparison), style="bold red" if failed else "bold green"))
     for line in findings(comparison):
-        console.print(Text(f"  {line}"), soft_wrap=True)
+        out.print(Text(f"  {line}"))
     first = comparison.bursts[0]
     table = Table(box=None, pad_edge=False, header_style="bold")
     rules = (first.after.ledger.admission, first.before.ledger.admission)
     for name in ("check", "burst", "round", "status", "real", *rules):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True)
     for row in comparison.rows:
         table.add_row(
             row.check,
             str(row.burst),
             row.round,
             Text(row.status, style=_COLOURS.get(row.status, "bold red")),
-            *(Text(cell(value)) for value in (row.vllm, row.after, row.before)),
+            *(_short(cell(value)) for value in (row.vllm, row.after, row.before)),
         )
-    console.print(table)
+    out.print(table)
+
+
+def _short(text: str) -> Text:
+    shown = Text(text)
+    shown.truncate(CELL_WIDTH, overflow="ellipsis")
+    return shown
