@@ -40,16 +40,28 @@ class WholeRun(NamedTuple):
         """Return the waves, one after the other."""
         return "; ".join(map(str, sorted(self.waves)))
 
+    @property
+    def partners_change(self) -> str:
+        """Where some batch's partners change: ``layers`` of a stage, ``stages``, or nowhere."""
+        met: dict[int, dict[int, set[tuple[Batch, ...]]]] = {}
+        for wave in self.waves:
+            met.setdefault(wave.stage, {}).setdefault(wave.layer, set()).add(wave.members)
+        if any(groups != layers[0] for layers in met.values() for groups in layers.values()):
+            return "layers"
+        return "stages" if any(layers[0] != met[0][0] for layers in met.values()) else ""
 
-class Drained(NamedTuple):
-    """A run that ended with work left."""
+
+class Unfinished(NamedTuple):
+    """A run that ended with work left: drained, or failed in the core."""
+
+    reason: str
 
     def __str__(self) -> str:
-        """Return what it means."""
-        return "no event is left, but work is unfinished"
+        """Return the reason."""
+        return self.reason
 
 
-Label = Wave | WholeRun | Drained
+Label = Wave | WholeRun | Unfinished
 
 
 def waves(state: ProtocolState) -> Collection[Wave]:
@@ -88,9 +100,11 @@ class PairingModel:
         """Return the waves under way, and at the end of a run the whole of it."""
         if not terminal:
             return waves(state.state)
+        if state.state.failed is not None:
+            return [Unfinished(f"the core rejected {state.state.failed}")]
         if self.system.is_complete(state.state):
             return [WholeRun(state.history)]
-        return [Drained()]
+        return [Unfinished("no event is left, but work is unfinished")]
 
     def follow(self, actions: Sequence[int]) -> tuple[list[str], ProtocolState]:
         """Return the instants of a path in words, one line each, and the state it ends in."""

@@ -6,7 +6,7 @@ from frontier.des import Simulation
 from frontier.durations import MILLISECOND, ConstantDurations
 from frontier.events import WAVE_END, Batch, Event
 from models.lockstep import Lockstep
-from models.pairings import Drained, PairingModel, Wave, WholeRun, shapes
+from models.pairings import PairingModel, Unfinished, Wave, WholeRun, shapes
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
 from verify.explorer import explore
@@ -95,4 +95,17 @@ def test_words() -> None:
     alone = Wave(0, 0, (Batch(0, 0),))
     assert str(WholeRun(frozenset({wave, alone}))) == f"{alone}; {wave}"
     assert str(alone) == "stage 0, layer 0: lane 0 batch 0 alone"
-    assert "unfinished" in str(Drained())
+    assert str(Unfinished("why")) == "why"
+
+
+def test_where_partners_change() -> None:
+    a, b = Batch(0, 0), Batch(1, 0)
+    together, alone = [(a, b)], [(a,), (b,)]
+
+    def run(*groups: tuple[int, int, list[tuple[Batch, ...]]]) -> str:
+        waves = {Wave(stage, layer, g) for stage, layer, some in groups for g in some}
+        return WholeRun(frozenset(waves)).partners_change
+
+    assert run((0, 0, together), (0, 1, together), (1, 0, together)) == ""
+    assert run((0, 0, together), (1, 0, alone)) == "stages"
+    assert run((0, 0, together), (0, 1, alone), (1, 0, alone)) == "layers"

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from frontier.standin import STAND_IN_RULES
-from models.pairings import Drained, Label, PairingModel, Wave, WholeRun, shapes
+from models.pairings import Label, PairingModel, Unfinished, Wave, WholeRun, shapes
 from models.scenario import Scenario
 from verify.cli import options as opt
 from verify.cli.errors import UNDETERMINED, emit, require_writable
@@ -20,11 +20,11 @@ from verify.labels import Shown, Witness, only_in, shown_labels
 from verify.limits import Limits
 from verify.path import EncodedPath, encode, fingerprint
 
-KINDS: dict[str, type[Label]] = {"waves": Wave, "whole_runs": WholeRun, "drained": Drained}
+KINDS: dict[str, type[Label]] = {"waves": Wave, "whole_runs": WholeRun, "unfinished": Unfinished}
 _SAYS = {
     "waves": "EP waves",
     "whole_runs": "pairings of whole runs",
-    "drained": "runs that drain",
+    "unfinished": "runs left unfinished",
 }
 
 

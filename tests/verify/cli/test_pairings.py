@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
+from frontier.standin import STAND_IN_RULES
+from models.pairings import WholeRun, shapes
+from models.scenario import Scenario
 from verify.cli.compare_lanes import STDOUT
+from verify.cli.pairings import ShapeResult, compare_shape
+from verify.limits import Limits
 
 from ..programs import run
 
@@ -21,7 +26,7 @@ def compared(*args: object) -> list[Any]:
 
 def counts(entry: Any) -> list[tuple[int, int, int]]:
     return [
-        tuple(entry[side][kind]["count"] for kind in ("waves", "whole_runs", "drained"))
+        tuple(entry[side][kind]["count"] for kind in ("waves", "whole_runs", "unfinished"))
         for side in ("only_simulator", "only_reference")
     ]
 
@@ -51,7 +56,7 @@ def test_only_lockstep_completes_where_strict_fifo_drains() -> None:
     smallest = entry["only_reference"]["waves"]["smallest"]
     assert smallest["pairing"] == "stage 0, layer 0: lane 0 batch 0 with lane 1 batch 0"
     assert smallest["path"] is None
-    path = entry["only_simulator"]["drained"]["smallest"]["path"]
+    path = entry["only_simulator"]["unfinished"]["smallest"]["path"]
     assert run("replay", path).exit_code == 1
 
 
@@ -91,6 +96,29 @@ def test_bad_rule() -> None:
     found = run("pairings", "--stand-in", "never")
     assert found.exit_code == 2
     assert found.stderr.startswith("frontier-verify: unknown stand_in 'never'")
+
+
+def of_rules(stand_in: str) -> list[ShapeResult]:
+    """Compare all small shapes but the four largest."""
+    return [
+        compare_shape(scenario, Limits())
+        for scenario in shapes(Scenario(stand_in=stand_in))
+        if scenario.lanes * scenario.stages * sum(scenario.batches) <= 12
+    ]
+
+
+@pytest.mark.parametrize("stand_in", STAND_IN_RULES)
+def test_the_simulator_adds_only_changes_of_partner_between_stages(stand_in: str) -> None:
+    results = of_rules(stand_in)
+    assert len(results) == 24
+    for result in results:
+        for kind in ("waves", "whole_runs"):
+            assert result.only("reference", kind) == {}
+        shown = [x for x in result.simulator.witnesses if isinstance(x, WholeRun)]
+        new = result.only("simulator", "whole_runs")
+        assert {x for x in shown if x.partners_change} == set(new)
+        assert all(x.partners_change != "layers" for x in shown)
+        assert all(wave.stage > 0 for wave in result.only("simulator", "waves"))  # type: ignore[union-attr]
 
 
 @pytest.mark.heavy
