@@ -26,7 +26,7 @@ from models.quiescent import QuiescentModel
 from verify.explorer import explore
 from verify.limits import Limits
 
-RUNS = 100
+RUNS = 80
 
 
 class ShortTimes:
@@ -39,10 +39,10 @@ class ShortTimes:
         return self._rng.randint(0, 5) if event.kind == "request" else self._rng.randint(1, 3)
 
 
-def random_spec(rng, architecture, largest=4):
+def random_spec(rng, architecture, largest=5):
     lanes = 1 if architecture == "pd-af" else rng.randint(1, 3)
     requests = tuple(
-        Request(number, rng.randint(1, 6), rng.randint(1, 3))
+        Request(number, rng.randint(1, 6), rng.randint(1, 4))
         for number in range(rng.randint(1, largest))
     )
     return ServingSpec(
@@ -55,7 +55,7 @@ def random_spec(rng, architecture, largest=4):
         admission=ADMISSION_RULES[rng.choice(sorted(ADMISSION_RULES))],
         stand_in=STAND_IN_RULES[rng.choice(["standard", "withdraw_joined"])],
         rooms=ROOM_RULES[rng.choice(sorted(ROOM_RULES))],
-        batching=BatchingConfig(rng.randint(2, 6), rng.randint(1, 3), 2, rng.randint(4, 6)),
+        batching=BatchingConfig(rng.randint(2, 6), rng.randint(1, 3), 2, rng.randint(5, 6)),
         placement=parse_placement(
             rng.choice(["round_robin", "least_outstanding", "random"]), lanes, seed=1
         ),
@@ -113,7 +113,7 @@ def test_every_run_is_a_path(architecture):
             run.fire(action)
             assert run.state() == state, "a step from the stored state must be the live one"
             ties += len(events) > 1
-            preempted += bool(re.search("computed=0, generated=[12]", repr(state.system)))
+            preempted += bool(re.search("computed=0, generated=[123]", repr(state.system)))
         assert run.pending == []
         assert state.system == end.snapshot()
         assert run.system.is_complete == end.is_complete == model.is_complete(state)
