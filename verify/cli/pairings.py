@@ -182,7 +182,7 @@ def _print(entry: dict[str, Any]) -> None:
         out.print(f"[bold yellow]undetermined[/] {rules}: {entry['limit']}")
         return
     out.print(
-        f"[bold]{rules}[/]: {_plural(entry["shapes"])}, every timing "
+        f"[bold]{rules}[/]: {_plural(entry['shapes'])}, every timing "
         f"({entry['states_simulator']:,} + {entry['states_reference']:,} states)"
     )
     for side, who in (("only_simulator", "simulator"), ("only_reference", "lockstep")):
