@@ -65,9 +65,9 @@ class ClosedWorkload:
         lanes = range(len(self._waiting))
         return [Event(LANE_SCHEDULE, lane) for lane in [*lanes[1:], *lanes[:1]]]
 
-    def request(self, lane: int) -> None:
+    def request(self, event: Event) -> int:
         """Never: no request comes from outside."""
-        raise ValueError(f"a closed workload has no arrivals, got a request of lane {lane}")
+        raise ValueError(f"a closed workload has no arrivals, got {event}")
 
     def next_batch(self, lane: int) -> Batch | None:
         """Form a batch of the slot whose turn it is, if one waits."""

@@ -214,3 +214,75 @@ def class_of_lasso(graph: LaneGraph, lane: int, cycle: Sequence[int]) -> str:
     if lane >= 0 and graph.stuck(lane)[graph.edges.sources[on_cycle[0]]]:
         return PARTIAL_DEADLOCK
     return STARVATION
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One liveness property judged.
+
+    ``lasso`` violates it under the assumed fairness (None: it holds), ``control`` without any
+    assumption: a property whose control is None would hold vacuously, whatever is fair.
+    ``classification`` is None if the property holds or the lasso's run ends.
+    """
+
+    name: str
+    lane: int
+    stage: int
+    message: str
+    lasso: Lasso | None
+    classification: str | None
+    control: Lasso | None
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """Order in which violations are told: the more specific class and property first."""
+        order = (None, PARTIAL_DEADLOCK, LIVELOCK, STARVATION)
+        depth = 0 if self.lasso is None else len(self.lasso.stem)
+        return order.index(self.classification), self.name != self.classification, depth
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Liveness of a scenario: every property's finding, and how often lanes are overtaken.
+
+    ``overtaken[lane][stage]`` is the bound found, None if there is none.
+    """
+
+    fairness: str
+    findings: tuple[Finding, ...]
+    overtaken: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def violated(self) -> tuple[Finding, ...]:
+        """Findings with a lasso, those that say most first."""
+        found = [finding for finding in self.findings if finding.lasso is not None]
+        return tuple(sorted(found, key=lambda finding: finding.rank))
+
+
+def judge_liveness(graph: LaneGraph, names: Sequence[str], fairness: str) -> Liveness:
+    """Judge the liveness properties of these names under the named fairness."""
+    assumed, nothing = graph.fairness(fairness), graph.fairness("none")
+    findings = tuple(_judge(graph, prop, assumed, nothing) for prop in graph.properties(names))
+    overtaken = tuple(
+        tuple(graph.overtaken(lane, stage) for stage in range(graph.stages))
+        for lane in range(graph.lanes)
+    )
+    return Liveness(fairness, findings, overtaken)
+
+
+def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:
+    leads_to = prop.leads_to
+    lasso = find_lasso(graph.edges, leads_to, assumed)
+    if lasso is not None and prop.name == PROGRESS and prop.lane >= 0:
+        # Among the violations of a lane's progress, one from which nothing rescues the lane.
+        partial = graph.partial_deadlock(prop.lane, assumed)
+        if partial is not None:
+            leads_to, lasso = partial
+    classification = None
+    if lasso is not None and lasso.cycle:
+        edges = graph.edges.walk(lasso.entry, lasso.cycle)
+        classification = class_of_lasso(graph, prop.lane, edges)
+    control = find_lasso(graph.edges, prop.leads_to, nothing)
+    return Finding(
+        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control
+    )

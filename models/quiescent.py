@@ -188,9 +188,9 @@ class QuiescentModel:
         self._scratch = QuiescentRun(make_system(), observers)
         self._pending: dict[tuple[Event, ...], tuple[Event, ...]] = {}
 
-    def begin(self) -> QuiescentRun:
+    def begin(self, observers: Sequence[Observer] = ()) -> QuiescentRun:
         """Return a live run in the initial quiescent state."""
-        run = QuiescentRun(self._make_system())
+        run = QuiescentRun(self._make_system(), observers)
         run.begin()
         return run
 

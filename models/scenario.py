@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from frontier.admission import ADMISSION_RULES
+from frontier.closed import FOREVER, ClosedReplica, ClosedWorkload
 from frontier.replica import Replica, ReplicaConfig
 from frontier.rooms import ROOM_RULES
 from frontier.standin import STAND_IN_RULES
@@ -16,6 +17,9 @@ from frontier.workload import FiniteWorkload
 
 MODELS: Final = ("moe", "dense")
 ARRIVALS: Final = ("burst", "open")
+WORKLOADS: Final = ("finite", "closed")
+STEPS_FOREVER: Final = "forever"
+CAPACITY_LANES: Final = "lanes"
 PHASES: Final[Mapping[str, str]] = {
     "p": "prefill",
     "d": "decode",
@@ -48,6 +52,14 @@ class Scenario:
         Per lane the phase of each batch, ``prefill`` or ``decode``; None means all prefill.
     ties
         Whether several events may fall due at the same instant.
+    workload
+        ``finite``: the batches named, once; ``closed``: ``slots`` batch slots per lane that
+        recirculate for ever, ``batches`` then being the slots (issue 7).
+    slots, steps
+        Of a closed workload: slots of each lane, and steps of each request (a prefill step, then
+        decode steps; ``"forever"`` decodes without end).
+    capacity
+        Full-stage owners of each stage: ``"lanes"`` or a number.
 
     Raises
     ------
@@ -66,6 +78,10 @@ class Scenario:
     arrivals: str = "burst"
     phases: tuple[tuple[str, ...], ...] | None = None
     ties: bool = True
+    workload: str = "finite"
+    slots: int = 2
+    steps: int | str = 1
+    capacity: int | str = CAPACITY_LANES
 
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
@@ -86,6 +102,29 @@ class Scenario:
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
         if self.phases is not None:
             self._require_phases(self.phases)
+        self._require_workload()
+
+    def _require_workload(self) -> None:
+        _require_one_of("workload", self.workload, WORKLOADS)
+        _require_count("slots", self.slots, least=1)
+        if self.steps != STEPS_FOREVER:
+            _require_count("steps", self.steps, 1, f" or {STEPS_FOREVER!r}")
+        if self.capacity != CAPACITY_LANES:
+            _require_count("capacity", self.capacity, 1, f" or {CAPACITY_LANES!r}")
+        if self.workload != "closed":
+            for name in ("slots", "steps"):
+                if getattr(self, name) != getattr(Scenario, name):
+                    raise ScenarioError(f"{name} are of a closed workload; add workload = closed")
+            return
+        if self.phases is not None:
+            raise ScenarioError("phases are of a finite workload; a closed one has steps")
+        if self.arrivals != "burst":
+            raise ScenarioError("a closed workload has no arrivals; leave out arrivals = 'open'")
+        if self.batches != (self.slots,) * self.lanes:
+            raise ScenarioError(
+                f"batches are of a finite workload; a closed one has slots: expected none, "
+                f"got {list(self.batches)} for {self.slots} slots a lane"
+            )
 
     def _require_phases(self, phases: tuple[tuple[str, ...], ...]) -> None:
         if len(phases) != self.lanes:
@@ -120,10 +159,14 @@ class Scenario:
             admission=ADMISSION_RULES[self.admission],
             stand_in=STAND_IN_RULES[self.stand_in],
             rooms=ROOM_RULES[self.rooms],
+            capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
 
     def make_replica(self) -> Replica:
         """Build the replica with its workload, before its start."""
+        if self.workload == "closed":
+            steps = FOREVER if isinstance(self.steps, str) else self.steps
+            return ClosedReplica(self.config, ClosedWorkload(self.lanes, self.slots, steps))
         return Replica(self.config, FiniteWorkload(self.batch_phases, self.arrivals))
 
     def to_json(self) -> dict[str, Any]:
@@ -147,7 +190,8 @@ class Scenario:
         """Build a scenario from named values as they stand in a file or on the command line.
 
         ``batches`` may be one number for all lanes, a list, or ``"2,1"``; ``phases`` a list of
-        lists or ``"p,d;d,p"``, and then ``batches`` may be left out.
+        lists or ``"p,d;d,p"``, and then ``batches`` may be left out, as it is for a closed
+        workload. ``steps`` and ``capacity`` may be numbers in words.
 
         Raises
         ------
@@ -170,14 +214,22 @@ class Scenario:
             given["batches"] = _parse_batches(given["batches"], lanes)
         elif phases is not None:
             given["batches"] = tuple(len(sequence) for sequence in given["phases"])
+        elif given.get("workload") == "closed":
+            slots = given.get("slots", Scenario.slots)
+            _require_count("slots", slots, least=1)
+            given["batches"] = (slots,) * lanes
         else:
             given["batches"] = (2,) * lanes
+        for name in ("steps", "capacity"):
+            if isinstance(given.get(name), str) and given[name].isdecimal():
+                given[name] = int(given[name])
         return Scenario(**given)
 
 
-def _require_count(name: str, value: object, least: int) -> None:
+def _require_count(name: str, value: object, least: int, alternative: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ScenarioError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        expected = f"a whole number of at least {least}{alternative}"
+        raise ScenarioError(f"{name} must be {expected}, got {value!r}")
 
 
 def _require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ meet an opportunity again and again. A finite run is fair where it ends in a ter
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,14 @@ class Edges:
         self.sources: Index = np.repeat(np.arange(self.states, dtype=np.int64), out)
         self.numbers: Index = np.arange(len(self.targets)) - self.offsets[self.sources]
         self.terminal: Mask = out == 0
+
+    def walk(self, state: int, numbers: Sequence[int]) -> list[int]:
+        """Transitions that these action numbers take from a state on."""
+        taken = []
+        for number in numbers:
+            taken.append(int(self.offsets[state]) + number)
+            state = int(self.targets[taken[-1]])
+        return taken
 
     def labelled(self, chosen: Callable[[object], bool]) -> Mask:
         """Transitions whose label is chosen; every label is looked at once."""
