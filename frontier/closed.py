@@ -144,7 +144,7 @@ class _Names(dict[Batch, Batch]):
 def renumbered(
     snapshot: ReplicaSnapshot, pending: tuple[Event, ...]
 ) -> tuple[ReplicaSnapshot, tuple[Event, ...]]:
-    """Number each lane's live batches from 0 in their order, so that equal futures are equal.
+    """Return the state with each lane's live batches numbered from 0: equal futures are equal.
 
     The protocol compares batch numbers only within a lane (its heaps) and for equality, so a
     renaming that keeps the order of a lane's live batches commutes with every event: the renamed
@@ -191,7 +191,7 @@ def _stage(stage: StageSnapshot, name: Mapping[Batch, Batch]) -> StageSnapshot:
         (None if running is None else name[running], tuple([name[b] for b in queue]))
         for running, queue in stage.lanes
     ]
-    context = context._replace(active=tuple(sorted(active)), queued=tuple(queued))  # type: ignore[type-var]
+    context = context._replace(active=tuple(sorted(active)), queued=tuple(queued))
     return StageSnapshot(context, tuple(held))
 
 

@@ -77,13 +77,15 @@ def _passed_over(lane: int, stage: int, played: Round) -> list[str]:
 
 
 def _outcomes(lane: int, stage: int, played: Round, start: int) -> str:
-    """What the retries after a release came to, up to this lane's own."""
+    """Say what the retries after a release came to, up to this lane's own."""
     text = ""
     for (event, follow), note in zip(played.handled[start:], played.notes[start:], strict=True):
         if event.kind != STAGE_SCHEDULE or event.stage != stage:
             continue
         if follow:
-            text += f"; lane {event.lane} is admitted ({note})"
+            batch = follow[0].batch
+            text += f"; lane {event.lane} is admitted"
+            text += "" if batch is None else f" with batch {batch.number}"
         elif event.lane == lane:
             return text + f"; then lane {lane} is {note}"
     return text
@@ -159,6 +161,4 @@ def _round_summary(played: Round, fair: bool) -> str:
     ended = sorted({h.event.lane for h in played.handled if h.event.kind == BATCH_END})
     done = f"lane {', '.join(map(str, ended))} ends a batch" if ended else "no batch ends"
     text = f"In each round {done}, and then the state is the same again"
-    return text + (
-        "; no pending event is held back, so no longer wait will help." if fair else "."
-    )
+    return text + ("; no pending event is held back, so no longer wait will help." if fair else ".")

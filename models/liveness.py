@@ -139,7 +139,7 @@ class LaneGraph:
             for lane in range(self.lanes):
                 message = f"lane {lane} has work but never ends a batch again"
                 yield LaneProperty(PROGRESS, lane, -1, self._ends(lane, message))
-            for stage in range(self.stages):
+            for stage in np.flatnonzero(self.wave.any(axis=1)).tolist():
                 message = f"an EP wave dispatched at stage {stage} never ends"
                 goal = self.marked(WAVE_ENDED, -1, stage)
                 prop = LeadsTo("wave_ends", message, self.wave[stage], goal)
@@ -157,7 +157,8 @@ class LaneGraph:
 
     def stuck(self, lane: int) -> Mask:
         """States in which the lane has work but can never end a batch again, whatever happens."""
-        return self.in_flight[lane] & ~self._can_reach(self.ended[lane])
+        stuck: Mask = self.in_flight[lane] & ~self._can_reach(self.ended[lane])
+        return stuck
 
     def _can_reach(self, goal: Mask) -> Mask:
         """States with a path that takes a goal transition."""

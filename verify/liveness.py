@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verify.fairness import Edges, FairPart, Fairness, Index, Mask, fair_part
+from verify.fairness import Edges, Fairness, FairPart, Index, Mask, fair_part
 
 ENTRIES = 32
 """Ends of shortest stems that are tried for the shortest cycle."""
@@ -125,7 +125,7 @@ class _Stems:
             level += 1
 
     def nearest(self, accepting: Mask) -> list[int]:
-        """Accepting states with the shortest stem, all of one length."""
+        """Return the accepting states with the shortest stem, all of one length."""
         for states in self._levels():
             found = states[accepting[states]]
             if len(found):
@@ -133,7 +133,7 @@ class _Stems:
         return []
 
     def path_to(self, state: int) -> tuple[int, tuple[int, ...]]:
-        """Initial state's index and action numbers of the stem to a state."""
+        """Return the initial state's index and the action numbers of the stem to a state."""
         tail: list[int] = []
         while self.via[state] >= 0:
             edge = int(self.via[state])

@@ -47,7 +47,7 @@ def check(
         str | None,
         typer.Option(
             "--property",
-            help="drained, progress, starvation or all; default: drained, of a closed workload all.",
+            help="drained, progress, starvation or all; default: drained, or all if closed.",
         ),
     ] = None,
     fairness: Annotated[

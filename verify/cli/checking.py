@@ -81,7 +81,9 @@ def properties_of(
     scenario: Scenario, model: QuiescentModel, question: Question | None = None
 ) -> tuple[Property[ProtocolState], ...]:
     """Return what every reachable state of a scenario must satisfy."""
-    drained = never_drained(lambda state: state.failed is not None or model.is_complete(state))
+    drained: Property[ProtocolState] = never_drained(
+        lambda state: state.failed is not None or model.is_complete(state)
+    )
     asked = (question or Question.of(scenario)).asked
     return (
         invariant("core_error", _core_error),
@@ -355,9 +357,7 @@ def lasso_witness(
     stages = describe_stages(replica)
     if not run.pending:
         classification = classify(analysis)
-        text = explain(
-            classification, analysis, after_instants(violation.depth), violation.message
-        )
+        text = explain(classification, analysis, after_instants(violation.depth), violation.message)
     else:
         classification = finding.classification or STOPPED_RUN
         played = Round(tuple(handled), tuple(note for _, note in narrator.take()))
