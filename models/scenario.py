@@ -85,19 +85,19 @@ class Scenario:
 
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
-            _require_count(name, getattr(self, name), least=1)
+            require_count(name, getattr(self, name), least=1)
         if len(self.batches) != self.lanes:
             raise ScenarioError(
                 f"batches must have one entry per lane: {self.lanes} lanes, "
                 f"but {len(self.batches)} entries {list(self.batches)}"
             )
         for lane, count in enumerate(self.batches):
-            _require_count(f"batches of lane {lane}", count, least=0)
-        _require_one_of("model", self.model, MODELS)
-        _require_one_of("admission", self.admission, ADMISSION_RULES)
-        _require_one_of("stand_in", self.stand_in, STAND_IN_RULES)
-        _require_one_of("rooms", self.rooms, ROOM_RULES)
-        _require_one_of("arrivals", self.arrivals, ARRIVALS)
+            require_count(f"batches of lane {lane}", count, least=0)
+        require_one_of("model", self.model, MODELS)
+        require_one_of("admission", self.admission, ADMISSION_RULES)
+        require_one_of("stand_in", self.stand_in, STAND_IN_RULES)
+        require_one_of("rooms", self.rooms, ROOM_RULES)
+        require_one_of("arrivals", self.arrivals, ARRIVALS)
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
         if self.phases is not None:
@@ -105,12 +105,12 @@ class Scenario:
         self._require_workload()
 
     def _require_workload(self) -> None:
-        _require_one_of("workload", self.workload, WORKLOADS)
-        _require_count("slots", self.slots, least=1)
+        require_one_of("workload", self.workload, WORKLOADS)
+        require_count("slots", self.slots, least=1)
         if self.steps != STEPS_FOREVER:
-            _require_count("steps", self.steps, 1, f" or {STEPS_FOREVER!r}")
+            require_count("steps", self.steps, 1, f" or {STEPS_FOREVER!r}")
         if self.capacity != CAPACITY_LANES:
-            _require_count("capacity", self.capacity, 1, f" or {CAPACITY_LANES!r}")
+            require_count("capacity", self.capacity, 1, f" or {CAPACITY_LANES!r}")
         if self.workload != "closed":
             for name in ("slots", "steps"):
                 if getattr(self, name) != getattr(Scenario, name):
@@ -139,7 +139,12 @@ class Scenario:
                     f"but {len(sequence)} phases {list(sequence)}"
                 )
             for phase in sequence:
-                _require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+                require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+
+    @property
+    def endless(self) -> bool:
+        """Whether the work never ends."""
+        return self.workload == "closed"
 
     @property
     def batch_phases(self) -> tuple[tuple[str, ...], ...]:
@@ -206,7 +211,7 @@ class Scenario:
                 )
         given = dict(values)
         lanes = given.get("lanes", Scenario.lanes)
-        _require_count("lanes", lanes, least=1)
+        require_count("lanes", lanes, least=1)
         phases = given.get("phases")
         if phases is not None:
             given["phases"] = _parse_phases(phases)
@@ -216,7 +221,7 @@ class Scenario:
             given["batches"] = tuple(len(sequence) for sequence in given["phases"])
         elif given.get("workload") == "closed":
             slots = given.get("slots", Scenario.slots)
-            _require_count("slots", slots, least=1)
+            require_count("slots", slots, least=1)
             given["batches"] = (slots,) * lanes
         else:
             given["batches"] = (2,) * lanes
@@ -226,13 +231,15 @@ class Scenario:
         return Scenario(**given)
 
 
-def _require_count(name: str, value: object, least: int, alternative: str = "") -> None:
+def require_count(name: str, value: object, least: int, alternative: str = "") -> None:
+    """Raise :class:`ScenarioError` unless the value is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         expected = f"a whole number of at least {least}{alternative}"
         raise ScenarioError(f"{name} must be {expected}, got {value!r}")
 
 
-def _require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:
+def require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:
+    """Raise :class:`ScenarioError` unless the value is one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise ScenarioError(f"unknown {name} {value!r}; expected one of: {', '.join(known)}")
 
@@ -264,7 +271,7 @@ def _parse_phases(value: object) -> tuple[tuple[str, ...], ...]:
     sequences = []
     for lane, sequence in enumerate(value):
         for phase in sequence:
-            _require_one_of(f"phase of lane {lane}", str(phase).strip(), PHASES)
+            require_one_of(f"phase of lane {lane}", str(phase).strip(), PHASES)
         sequences.append(tuple(PHASES[str(phase).strip()] for phase in sequence))
     return tuple(sequences)
 
