@@ -24,21 +24,21 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
     minted_at_arrival = config.admission.ticket_at == "arrival"
 
     def exclusive(state: ProtocolState) -> str | None:
-        """A wave holds the stage alone, full-stage owners within the capacity."""
+        """Check that a wave holds the stage alone, full-stage owners within the capacity."""
         active = _snapshot(state).context.active
         waves = sum(isinstance(g, Batch) and g.phase == EXPERT for _, g in active)
         limit = 1 if waves else config.capacity
         return f"the stage is held by {active}" if len(active) > limit else None
 
     def runs_what_it_holds(state: ProtocolState) -> str | None:
-        """Every running group holds the stage."""
+        """Check that every running group holds the stage."""
         snapshot = _snapshot(state)
         held = {operation for _, operation in snapshot.context.active}
         running = {group for group, _ in snapshot.schedulers if group is not None}
         return None if running <= held else f"{running - held} run without holding the stage"
 
     def ticket_in_one_place(state: ProtocolState) -> str | None:
-        """A queued ticket's group stands in the heap of every scheduler of its own."""
+        """Check that a queued group stands in the heap of every scheduler of its own."""
         snapshot = _snapshot(state)
         queued = [operation for _, operation in snapshot.context.queued]
         heaps = [set(queue) for _, queue in snapshot.schedulers]

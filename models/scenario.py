@@ -86,6 +86,11 @@ class Scenario:
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
             require_count(name, getattr(self, name), least=1)
+        if self.phases is not None and len(self.phases) != self.lanes:
+            raise ScenarioError(
+                f"phases must have one sequence per lane: {self.lanes} lanes, "
+                f"but {len(self.phases)} sequences"
+            )
         if len(self.batches) != self.lanes:
             raise ScenarioError(
                 f"batches must have one entry per lane: {self.lanes} lanes, "
@@ -127,11 +132,6 @@ class Scenario:
             )
 
     def _require_phases(self, phases: tuple[tuple[str, ...], ...]) -> None:
-        if len(phases) != self.lanes:
-            raise ScenarioError(
-                f"phases must have one sequence per lane: {self.lanes} lanes, "
-                f"but {len(phases)} sequences"
-            )
         for lane, (sequence, count) in enumerate(zip(phases, self.batches, strict=True)):
             if len(sequence) != count:
                 raise ScenarioError(
