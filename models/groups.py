@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final
 
-from frontier.admission import ADMISSION_RULES
 from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from models.rules import RuleError, admission_rule
 from models.scenario import ScenarioError, require_count, require_one_of
 
 GROUP_KINDS: Final[Mapping[str, str]] = {"d": DENSE, "e": EXPERT, DENSE: DENSE, EXPERT: EXPERT}
@@ -46,7 +46,10 @@ class GroupScenario:
     def __post_init__(self) -> None:
         require_count("ep_size", self.ep_size, least=1)
         require_count("full_stages", self.full_stages, least=1)
-        require_one_of("admission", self.admission, ADMISSION_RULES)
+        try:
+            admission_rule(self.admission)
+        except RuleError as error:
+            raise ScenarioError(str(error)) from error
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
         if not self.groups:
@@ -65,7 +68,7 @@ class GroupScenario:
     @property
     def config(self) -> FfnConfig:
         """Shape and rule for the core."""
-        return FfnConfig(self.ep_size, self.full_stages, ADMISSION_RULES[self.admission])
+        return FfnConfig(self.ep_size, self.full_stages, admission_rule(self.admission))
 
     def make_replica(self) -> FfnReplica:
         """Build the stage with its producers, before its start."""

@@ -8,12 +8,10 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from frontier.admission import ADMISSION_RULES
 from frontier.closed import FOREVER, ClosedReplica, ClosedWorkload
 from frontier.replica import Replica, ReplicaConfig
-from frontier.rooms import ROOM_RULES
-from frontier.standin import STAND_IN_RULES
 from frontier.workload import FiniteWorkload
+from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
 
 MODELS: Final = ("moe", "dense")
 ARRIVALS: Final = ("burst", "open")
@@ -45,7 +43,7 @@ class Scenario:
     model
         ``moe`` or ``dense``.
     admission, stand_in, rooms
-        Names of the rules.
+        Names of the rules, or ``FILE.py:Name`` for one of your own.
     arrivals
         ``burst`` (all at the start) or ``open`` (each at any time).
     phases
@@ -99,9 +97,12 @@ class Scenario:
         for lane, count in enumerate(self.batches):
             require_count(f"batches of lane {lane}", count, least=0)
         require_one_of("model", self.model, MODELS)
-        require_one_of("admission", self.admission, ADMISSION_RULES)
-        require_one_of("stand_in", self.stand_in, STAND_IN_RULES)
-        require_one_of("rooms", self.rooms, ROOM_RULES)
+        try:
+            admission_rule(self.admission)
+            stand_in_rule(self.stand_in)
+            room_rule(self.rooms)
+        except RuleError as error:
+            raise ScenarioError(str(error)) from error
         require_one_of("arrivals", self.arrivals, ARRIVALS)
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
@@ -161,9 +162,9 @@ class Scenario:
             stages=self.stages,
             layers=self.layers,
             moe=self.model == "moe",
-            admission=ADMISSION_RULES[self.admission],
-            stand_in=STAND_IN_RULES[self.stand_in],
-            rooms=ROOM_RULES[self.rooms],
+            admission=admission_rule(self.admission),
+            stand_in=stand_in_rule(self.stand_in),
+            rooms=room_rule(self.rooms),
             capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
 

@@ -6,8 +6,10 @@ import sys
 
 import typer
 
+from models.rules import RuleError
 from models.scenario import ScenarioError
 from verify.cli import cases, matrix
+from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.errors import BAD_INPUT, UsageError
@@ -24,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(simulate)
+app.command()(bench)
 app.command()(replay)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
@@ -34,7 +37,7 @@ def main() -> None:
     """Run the program; bad input ends with one message on standard error and exit code 2."""
     try:
         app()
-    except (UsageError, ScenarioError, PathError) as error:
+    except (UsageError, ScenarioError, RuleError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
