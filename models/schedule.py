@@ -11,12 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from frontier.events import REQUEST, Event
+from frontier.events import (
+    ATTENTION_DONE,
+    REQUEST,
+    STAGE_END,
+    WAVE_END,
+    Batch,
+    Event,
+)
 from frontier.replica import Replica
 from models.quiescent import QuiescentModel, QuiescentRun
-from models.scenario import Scenario
+from models.scenario import Scenario, ScenarioError
+from models.view import describe_event
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.path import EncodedPath, PathError, encode, fingerprint
 from verify.waitfor import WaitFor
@@ -27,6 +35,9 @@ Instant = tuple[Event, ...]
 Schedule = tuple[Instant, ...]
 
 UNRANKED: Final = 1 << 60
+
+WIDEST: Final = 12
+"""Pending events up to which all ties of a state are enumerated."""
 
 
 class Key(NamedTuple):
@@ -45,7 +56,9 @@ Ranks = Mapping[Key, int]
 def keys_of(event: Event, request: int = 0) -> tuple[Key, ...]:
     """Keys of a timed event; ``request`` counts the lane's requests before this one."""
     if event.members:
-        return tuple(Key(event.kind, b.lane, b.number, event.stage, event.layer) for b in event.members)
+        return tuple(
+            Key(event.kind, b.lane, b.number, event.stage, event.layer) for b in event.members
+        )
     number = request if event.batch is None else event.batch.number
     return (Key(event.kind, event.lane, number, event.stage, event.layer),)
 
@@ -62,7 +75,7 @@ def keyed(events: Sequence[Event], arrived: Sequence[int]) -> Iterator[tuple[Key
 
 
 def ranks_of(schedule: Schedule, lanes: int) -> dict[Key, int]:
-    """Number of the instant in which each event of a schedule falls due."""
+    """Map each event of a schedule to the number of the instant in which it falls due."""
     ranks: dict[Key, int] = {}
     arrived = [0] * lanes
     for number, instant in enumerate(schedule):
@@ -223,12 +236,17 @@ def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:
     Raises
     ------
     PathError
-        If the schedule is not one of the scenario.
+        If the schedule is not one of the scenario, or has too many ties to number.
     """
     model = QuiescentModel(scenario.make_replica, scenario.ties)
     run = model.begin()
     numbers = []
     for number, instant in enumerate(schedule, start=1):
+        if scenario.ties and len(run.pending) > WIDEST:
+            raise PathError(
+                f"instant {number} is one of the ties of {len(run.pending)} pending events, too "
+                f"many to number; shrink the schedule first"
+            )
         positions = positions_of(instant, run.pending, number)
         events = tuple(run.pending[position] for position in positions)
         actions = model.actions(run.state())
@@ -239,3 +257,66 @@ def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:
         run.fire(positions)
     path = EncodedPath(scenario.to_compact(), 0, tuple(numbers), fingerprint(run.state()))
     return encode(path)
+
+
+# -------------------------------------------------------------------- JSON
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """Return a timed event as JSON values, without the fields that its kind has not."""
+    return {name: value for name, value in describe_event(event).items() if value is not None}
+
+
+def schedule_to_json(schedule: Schedule) -> list[list[dict[str, Any]]]:
+    """Return a schedule as JSON values: a list of events per instant."""
+    return [[event_to_json(event) for event in instant] for instant in schedule]
+
+
+def event_of_json(scenario: Scenario, values: object) -> Event:
+    """Read what :func:`event_to_json` wrote.
+
+    Raises
+    ------
+    ScenarioError
+        If it is no timed event of the scenario.
+    """
+    try:
+        if not isinstance(values, Mapping):
+            raise TypeError
+        kind = values["kind"]
+        if kind == REQUEST:
+            return Event(REQUEST, _lane(scenario, values["lane"]))
+        if kind == WAVE_END:
+            members = tuple(_batch(scenario, b["lane"], b["batch"]) for b in values["batches"])
+            return Event(WAVE_END, -1, None, values["stage"], values["layer"], members=members)
+        if kind in (ATTENTION_DONE, STAGE_END):
+            batch = _batch(scenario, values["lane"], values["batch"])
+            return Event(kind, batch.lane, batch, values["stage"], values.get("layer", -1))
+    except (KeyError, TypeError, IndexError):
+        pass
+    raise ScenarioError(f"{values!r} is no timed event of the scenario {scenario.to_compact()}")
+
+
+def _lane(scenario: Scenario, lane: int) -> int:
+    if not 0 <= lane < scenario.lanes:
+        raise IndexError(lane)
+    return lane
+
+
+def _batch(scenario: Scenario, lane: int, number: int) -> Batch:
+    if number < 0:
+        raise IndexError(number)
+    return Batch(_lane(scenario, lane), number, scenario.batch_phases[lane][number])
+
+
+def schedule_of_json(scenario: Scenario, instants: object) -> Schedule:
+    """Read what :func:`schedule_to_json` wrote.
+
+    Raises
+    ------
+    ScenarioError
+        If it is no list of instants with events of the scenario.
+    """
+    if not isinstance(instants, list) or not all(isinstance(own, list) for own in instants):
+        raise ScenarioError("a schedule is a list of instants, each a list of events")
+    return tuple(tuple(event_of_json(scenario, event) for event in own) for own in instants)

@@ -23,7 +23,7 @@ from models.quiescent import Action, ProtocolState, QuiescentModel, QuiescentRun
 from models.scenario import Scenario
 from models.schedule import Key, Played, Ranks, Schedule, play, play_exactly, ranks_of, replica_of
 from models.waits import CORE_ERROR, classify, lane_waits
-from verify.shortest import Found, GaveUp, TooWide, shortest_path
+from verify.shortest import Found, GaveUp, TooWideError, shortest_path
 from verify.shrink import Obstacle, Pass, Proposal, Rejection, Shrinker, Step
 from verify.waitfor import WaitFor
 
@@ -33,6 +33,9 @@ of waits around the cycle."""
 
 SMALL: Final = 3000
 """States that a search may see while it looks for a much smaller shape."""
+
+STEPS_PER_STATE: Final = 8
+"""Steps that a search may take for each state that it may see."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,9 @@ def _same(key: Key) -> Key:
     return key
 
 
-def _with_phases(scenario: Scenario, phases: Sequence[Sequence[str]], **changes: object) -> Scenario:
+def _with_phases(
+    scenario: Scenario, phases: Sequence[Sequence[str]], **changes: object
+) -> Scenario:
     """Return a scenario with these batches; phases are left out where none is decode."""
     batches = tuple(len(lane) for lane in phases)
     named = tuple(tuple(lane) for lane in phases)
@@ -207,7 +212,7 @@ def layer_reductions(scenario: Scenario) -> Iterator[Reduction]:
 
 
 def batch_reductions(scenario: Scenario) -> Iterator[Reduction]:
-    """Runs of batches of every lane, long ones first, down to single batches."""
+    """Yield runs of batches of every lane, long ones first, down to single batches."""
     size = max(scenario.batches, default=0)
     while size:
         for lane, count in enumerate(scenario.batches):
@@ -273,17 +278,30 @@ SINGLE_REDUCTIONS: Final = (
 # -------------------------------------------------------------------- trying
 
 
-class _NarrowModel(QuiescentModel):
-    """The scenario's transition system; refuses states with too many instants to enumerate."""
+class BoundedModel(QuiescentModel):
+    """The scenario's transition system for bounded work.
 
-    def __init__(self, scenario: Scenario, widest: int) -> None:
+    Raises :class:`~verify.shortest.TooWideError` on a state with more instants than states are
+    allowed, and after :data:`STEPS_PER_STATE` times as many steps.
+    """
+
+    def __init__(self, scenario: Scenario, max_states: int) -> None:
         super().__init__(scenario.make_replica, scenario.ties)
-        self._wide = widest.bit_length() if scenario.ties else widest
+        self._widest = max_states.bit_length() if scenario.ties else max_states
+        self._steps_left = STEPS_PER_STATE * max_states
 
     def actions(self, state: ProtocolState) -> Sequence[Action]:
-        if len(state.pending) > self._wide:
-            raise TooWide
+        """Instants enabled in a state."""
+        if len(state.pending) > self._widest:
+            raise TooWideError
         return super().actions(state)
+
+    def step(self, state: ProtocolState, action: Action) -> ProtocolState:
+        """State after an instant."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise TooWideError
+        return super().step(state, action)
 
 
 class Trials:
@@ -322,7 +340,9 @@ class Trials:
             return Rejection(f"ends in another violation: {found.classification}", proved=False)
         return found
 
-    def search(self, scenario: Scenario, max_states: int | None = None) -> Counterexample | Rejection:
+    def search(
+        self, scenario: Scenario, max_states: int | None = None
+    ) -> Counterexample | Rejection:
         """Explore every timing for a shortest schedule with the fewest ties."""
         known = self._searched.get(scenario)
         if known is None or (max_states is None and not _decided(known)):
@@ -335,7 +355,7 @@ class Trials:
         self._searched.clear()
 
     def _explore(self, scenario: Scenario, max_states: int) -> Counterexample | Rejection:
-        model = _NarrowModel(scenario, max_states)
+        model = BoundedModel(scenario, max_states)
         live = QuiescentRun(scenario.make_replica())
 
         def is_goal(state: ProtocolState) -> bool:

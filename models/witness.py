@@ -28,13 +28,25 @@ from frontier.durations import MILLISECOND, ConstantDurations, Durations, WithAr
 from frontier.events import REQUEST, CoreError, Event
 from models.quiescent import ProtocolState, QuiescentRun
 from models.scenario import Scenario, ScenarioError
-from models.schedule import Instant, Schedule, positions_of
-from models.view import describe_event
+from models.schedule import (
+    Instant,
+    Schedule,
+    event_of_json,
+    event_to_json,
+    play_exactly,
+    positions_of,
+    schedule_of_json,
+    schedule_to_json,
+)
 
 ASSUMPTIONS: Final = ("published", "by_kind", "per_event")
 
 FORMAT: Final = "frontier-verify"
 VERSION: Final = 1
+
+
+MOST_EXPLAINED: Final = 200
+"""Constraints up to which a smallest contradiction is looked for."""
 
 
 class WitnessError(ValueError):
@@ -158,7 +170,7 @@ class _System:
         result = milp(
             cost,
             constraints=self._linear(constraints) if constraints else None,
-            integrality=np.ones(len(self.names)),
+            integrality=np.ones(len(self.names), dtype=np.int64),
             bounds=Bounds(np.array(least, dtype=float), np.inf),
         )
         if result.x is None:
@@ -180,6 +192,8 @@ def _solve(constraints: Sequence[Constraint], last: str) -> dict[str, int] | Non
 
 def _contradiction(constraints: Sequence[Constraint]) -> tuple[str, ...]:
     """Reasons of a smallest set of constraints that cannot hold together (by deletion)."""
+    if len(constraints) > MOST_EXPLAINED:
+        return (f"{len(constraints)} constraints contradict each other; shrink the schedule first",)
     kept = list(constraints)
     for constraint in constraints:
         fewer = [other for other in kept if other is not constraint]
@@ -292,7 +306,7 @@ def find_witness(
     scenario: Scenario, schedule: Schedule, assumptions: Sequence[str] = ASSUMPTIONS
 ) -> tuple[Witness | None, tuple[NoWitness, ...]]:
     """Solve under the first assumption that has a solution; also why those before it have none."""
-    refused = []
+    refused: list[NoWitness] = []
     for assumption in assumptions:
         result = solve_times(scenario, schedule, assumption)
         if isinstance(result, Witness):
@@ -337,7 +351,7 @@ def run_timed(scenario: Scenario, durations: Durations) -> TimedRun:
         failure = error
         record(simulation.now, error.event)
     pending = tuple(event for _, event in simulation.pending if not event.is_urgent)
-    state = ProtocolState(replica.snapshot(), pending, failure and failure.event)
+    state = ProtocolState(replica.snapshot(), pending, None if failure is None else failure.event)
     return TimedRun(tuple(tuple(own) for own in instants), tuple(times), state, failure)
 
 
@@ -361,6 +375,9 @@ def confirm(witness: Witness) -> TimedRun:
             f"the witness has {len(witness.schedule)} instants, the simulator does "
             f"{len(done.schedule)}"
         )
+    expected = play_exactly(witness.scenario, witness.schedule).run
+    if done.failure is None and done.state.system != expected.state().system:
+        raise WitnessError("the simulator ends in another state than the schedule")
     return done
 
 
@@ -383,10 +400,46 @@ def witness_to_json(witness: Witness) -> dict[str, Any]:
         "durations_ms": [
             {**event_to_json(timed.event), "ms": timed.milliseconds} for timed in witness.durations
         ],
-        "schedule": [[event_to_json(event) for event in instant] for instant in witness.schedule],
+        "schedule": schedule_to_json(witness.schedule),
     }
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
-    """Return an event as JSON values, without the fields that its kind has not."""
-    return {name: value for name, value in describe_event(event).items() if value is not None}
+def witness_of_json(values: Mapping[str, Any]) -> Witness:
+    """Read what :func:`witness_to_json` wrote.
+
+    Raises
+    ------
+    WitnessError
+        If it is of another version, or a field is missing or wrong.
+    """
+    if values.get("witness") != FORMAT or values.get("version") != VERSION:
+        raise WitnessError(
+            f"expected a timed witness of version {VERSION}, got witness "
+            f"{values.get('witness')!r} version {values.get('version')!r}"
+        )
+    try:
+        scenario = Scenario.of(values["scenario"])
+        arrivals = tuple(tuple(_whole(time, 0) for time in lane) for lane in values["arrivals_ms"])
+        durations = tuple(
+            TimedEvent(event_of_json(scenario, row), _whole(row["ms"], 1))
+            for row in values["durations_ms"]
+        )
+        instants = tuple(_whole(time, 0) for time in values["instants_ms"])
+        schedule = schedule_of_json(scenario, values["schedule"])
+        assumption = str(values["assumption"])
+    except KeyError as error:
+        raise WitnessError(f"the witness lacks {error.args[0]!r}") from None
+    except (ScenarioError, TypeError) as error:
+        raise WitnessError(f"the witness cannot be read: {error}") from None
+    wanted = list(scenario.batches) if scenario.arrivals == "open" else [0] * scenario.lanes
+    if [len(lane) for lane in arrivals] != wanted:
+        raise WitnessError(
+            f"arrivals_ms must have {wanted} times per lane, got {[len(lane) for lane in arrivals]}"
+        )
+    return Witness(scenario, schedule, assumption, instants, arrivals, durations)
+
+
+def _whole(value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise TypeError(f"a time must be a whole number of at least {least} ms, got {value!r}")
+    return value

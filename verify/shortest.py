@@ -14,7 +14,7 @@ from typing import Generic
 from verify.model import A, Model, S
 
 
-class TooWide(Exception):
+class TooWideError(Exception):
     """Raised by a model's ``actions`` that will not enumerate a state's actions: too many."""
 
 
@@ -94,7 +94,7 @@ def shortest_path(
     Parameters
     ----------
     model
-        The transition system; its ``actions`` may raise :class:`TooWide`.
+        The transition system; its ``actions`` may raise :class:`TooWideError`.
     is_goal
         Whether a state is one that is looked for.
     weight
@@ -115,6 +115,6 @@ def shortest_path(
                     return GaveUp(len(levels.states))
                 levels.expand(source, last)
             first = last
-    except TooWide:
+    except TooWideError:
         return GaveUp(len(levels.states))
     return NoneExists(len(levels.states))

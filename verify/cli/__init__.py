@@ -11,7 +11,9 @@ from verify.cli import cases
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.explain import explain
 from verify.cli.replay import replay
+from verify.cli.shrink import shrink
 from verify.cli.simulate import simulate
 from verify.path import PathError
 
@@ -25,6 +27,8 @@ app = typer.Typer(
 app.command()(check)
 app.command()(simulate)
 app.command()(replay)
+app.command()(shrink)
+app.command()(explain)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
 
