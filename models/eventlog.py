@@ -8,13 +8,13 @@ timed events that fell due, in order of creation.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from frontier.events import ARRIVE, REQUEST, Batch, Event
 from models.scenario import Scenario
 from models.schedule import Played, Schedule, event_of_json, event_to_json, play_exactly
-from models.witness import TimedRun
 from verify.path import PathError
 
 FORMAT: Final = "frontier-verify"
@@ -40,18 +40,18 @@ def is_event_log(text: str) -> bool:
     return first.startswith("{") and '"events"' in first
 
 
-def write_event_log(scenario: Scenario, run: TimedRun, outcome: str) -> str:
-    """Return the log of a timed run."""
+def write_event_log(log: EventLog, outcome: str) -> str:
+    """Return a log as text; ``outcome`` is how the run ended, in the simulator's words."""
     header = {
         "events": FORMAT,
         "version": VERSION,
-        "scenario": scenario.to_json(),
+        "scenario": log.scenario.to_json(),
         "outcome": outcome,
-        "instants": len(run.schedule),
+        "instants": len(log.schedule),
     }
     rows = [
         {"t": time, "due": [event_to_json(event) for event in instant]}
-        for time, instant in zip(run.times, run.schedule, strict=True)
+        for time, instant in zip(log.times, log.schedule, strict=True)
     ]
     lines = [json.dumps(row, separators=(",", ":")) for row in (header, *rows)]
     return "\n".join(lines) + "\n"
@@ -112,3 +112,99 @@ def replay_event_log(log: EventLog) -> Played:
         return play_exactly(log.scenario, log.schedule)
     except PathError as error:
         raise EventLogError(f"the log does not fit its scenario: {error}") from None
+
+
+# -------------------------------------------------------------------- recording
+
+
+class RunRecorder:
+    """An observer of the discrete-event loop that records what fell due, and batches formed.
+
+    Attributes
+    ----------
+    instants
+        ``(time in ns, timed events)`` in order.
+    formed
+        ``(number of instants so far, batch)`` for every batch, in order of formation.
+    """
+
+    def __init__(self) -> None:
+        self.instants: list[tuple[int, list[Event]]] = []
+        self.formed: list[tuple[int, Batch]] = []
+
+    def __call__(self, now: int, event: Event, follow: Sequence[Event]) -> None:
+        """Note one handled event."""
+        if not event.is_urgent:
+            self.due(now, event)
+        for arrival in follow:
+            if arrival.kind == ARRIVE and arrival.stage == 0 and arrival.batch is not None:
+                self.formed.append((len(self.instants), arrival.batch))
+
+    def due(self, now: int, event: Event) -> None:
+        """Note a timed event, handled or rejected."""
+        if not self.instants or self.instants[-1][0] != now:
+            self.instants.append((now, []))
+        self.instants[-1][1].append(event)
+
+    def log(self, scenario: Scenario) -> EventLog:
+        """Return the log of a run of this very scenario."""
+        return EventLog(
+            scenario,
+            tuple(tuple(events) for _, events in self.instants),
+            tuple(time for time, _ in self.instants),
+        )
+
+    def protocol_log(self, scenario: Scenario, classification: str | None) -> EventLog:
+        """Return the log of a request-level run as one of the protocol's own workload.
+
+        The batches that the run formed become the scenario's batches, waiting from the start if
+        that gives the same run, else arriving at the instants at which they were formed.
+
+        Parameters
+        ----------
+        scenario
+            Shape and rules of the run; its batches are replaced.
+        classification
+            Class of the violation that the run ended in, None if it completed.
+
+        Raises
+        ------
+        EventLogError
+            If neither gives a run that ends the same way.
+        """
+        phases = [[b.phase for _, b in self.formed if b.lane == lane] for lane in range(scenario.lanes)]
+        batches = tuple(map(len, phases))
+        plain = all(phase == "prefill" for own in phases for phase in own)
+        named = None if plain else tuple(tuple(own) for own in phases)
+        shape = replace(scenario, batches=batches, phases=named)
+        burst = EventLog(replace(shape, arrivals="burst"), *self._instants(with_requests=False))
+        opened = EventLog(replace(shape, arrivals="open"), *self._instants(with_requests=True))
+        for log in (burst, opened):
+            if _ends_as(log, classification):
+                return log
+        raise EventLogError(
+            "the run depends on how requests become batches: with the same batches arriving at the "
+            "instants at which they were formed, the protocol goes another way"
+        )
+
+    def _instants(self, with_requests: bool) -> tuple[Schedule, tuple[int, ...]]:
+        rows = list(self._rows(with_requests))
+        return tuple(events for _, events in rows), tuple(time for time, _ in rows)
+
+    def _rows(self, with_requests: bool) -> Iterator[tuple[int, tuple[Event, ...]]]:
+        """Instants without the run's own requests, with one request per batch formed."""
+        for number, (time, events) in enumerate([(0, list[Event]()), *self.instants]):
+            kept = tuple(event for event in events if event.kind != REQUEST)
+            lanes = sorted(batch.lane for at, batch in self.formed if at == number)
+            requests = tuple(Event(REQUEST, lane) for lane in lanes if with_requests)
+            if requests or kept:
+                yield time, requests + kept
+
+
+def _ends_as(log: EventLog, classification: str | None) -> bool:
+    """Whether a log is a run of its own scenario, to its end, and ends in this violation."""
+    try:
+        played = replay_event_log(log)
+    except EventLogError:
+        return False
+    return not played.run.pending and played.classification == classification

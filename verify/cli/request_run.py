@@ -28,15 +28,16 @@ class Outputs:
     ledger: Path | None = None
     metrics: Path | None = None
     record: Path | None = None
+    events: Path | None = None
 
     @property
     def of_requests(self) -> bool:
         """Whether anything is asked for that only a request-level run has."""
-        return any(path is not None for name, path in vars(self).items() if name != "json")
+        return any(path is not None for name, path in vars(self).items() if name not in ("json", "events"))
 
     def require_writable(self) -> None:
         """UsageError if a file cannot be written."""
-        for path in (self.json, self.ledger, self.record):
+        for path in (self.json, self.ledger, self.record, self.events):
             require_writable(path)
         if self.metrics is not None:
             if self.metrics.exists() and not self.metrics.is_dir():
