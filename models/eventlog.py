@@ -154,51 +154,75 @@ class RunRecorder:
             tuple(time for time, _ in self.instants),
         )
 
-    def protocol_log(self, scenario: Scenario, classification: str | None) -> EventLog:
+    def protocol_log(
+        self, scenario: Scenario, placed: Mapping[int, int], classification: str | None
+    ) -> EventLog:
         """Return the log of a request-level run as one of the protocol's own workload.
 
-        The batches that the run formed become the scenario's batches, waiting from the start if
-        that gives the same run, else arriving at the instants at which they were formed.
+        Where every request is one batch, the requests are the scenario's batches, with their
+        arrivals. Otherwise the batches that the run formed are, waiting from the start if that
+        gives the same run, else arriving at the instants at which they were formed.
 
         Parameters
         ----------
         scenario
             Shape and rules of the run; its batches are replaced.
+        placed
+            Lane of each request.
         classification
             Class of the violation that the run ended in, None if it completed.
 
         Raises
         ------
         EventLogError
-            If neither gives a run that ends the same way.
+            If none of these gives a run that ends the same way.
         """
-        phases = [[b.phase for _, b in self.formed if b.lane == lane] for lane in range(scenario.lanes)]
-        batches = tuple(map(len, phases))
-        plain = all(phase == "prefill" for own in phases for phase in own)
-        named = None if plain else tuple(tuple(own) for own in phases)
-        shape = replace(scenario, batches=batches, phases=named)
-        burst = EventLog(replace(shape, arrivals="burst"), *self._instants(with_requests=False))
-        opened = EventLog(replace(shape, arrivals="open"), *self._instants(with_requests=True))
-        for log in (burst, opened):
-            if _ends_as(log, classification):
-                return log
+        lanes = range(scenario.lanes)
+        per_request = [["prefill"] * sum(at == lane for at in placed.values()) for lane in lanes]
+        batches = [batch for _, batch in self.formed]
+        per_batch = [[b.phase for b in batches if b.lane == lane] for lane in lanes]
+        for phases, arrivals in ((per_request, self._placed(placed)), (per_batch, self._formed())):
+            shape = _with_batches(scenario, phases)
+            for kind, requests in (("burst", {}), ("open", arrivals)):
+                log = EventLog(replace(shape, arrivals=kind), *self._instants(requests))
+                if _ends_as(log, classification):
+                    return log
         raise EventLogError(
             "the run depends on how requests become batches: with the same batches arriving at the "
             "instants at which they were formed, the protocol goes another way"
         )
 
-    def _instants(self, with_requests: bool) -> tuple[Schedule, tuple[int, ...]]:
-        rows = list(self._rows(with_requests))
+    def _placed(self, placed: Mapping[int, int]) -> dict[int, list[int]]:
+        """Lanes of the requests that arrive in each instant."""
+        return {
+            number: [placed[event.request] for event in events if event.kind == REQUEST]
+            for number, (_, events) in enumerate(self.instants, start=1)
+        }
+
+    def _formed(self) -> dict[int, list[int]]:
+        """Lanes of the batches that are formed in each instant."""
+        lanes: dict[int, list[int]] = {}
+        for number, batch in self.formed:
+            lanes.setdefault(number, []).append(batch.lane)
+        return lanes
+
+    def _instants(self, requests: Mapping[int, list[int]]) -> tuple[Schedule, tuple[int, ...]]:
+        rows = list(self._rows(requests))
         return tuple(events for _, events in rows), tuple(time for time, _ in rows)
 
-    def _rows(self, with_requests: bool) -> Iterator[tuple[int, tuple[Event, ...]]]:
-        """Instants without the run's own requests, with one request per batch formed."""
+    def _rows(self, requests: Mapping[int, list[int]]) -> Iterator[tuple[int, tuple[Event, ...]]]:
+        """Instants with these requests, lane by lane, instead of the run's own."""
         for number, (time, events) in enumerate([(0, list[Event]()), *self.instants]):
             kept = tuple(event for event in events if event.kind != REQUEST)
-            lanes = sorted(batch.lane for at, batch in self.formed if at == number)
-            requests = tuple(Event(REQUEST, lane) for lane in lanes if with_requests)
-            if requests or kept:
-                yield time, requests + kept
+            arriving = tuple(Event(REQUEST, lane) for lane in sorted(requests.get(number, ())))
+            if arriving or kept:
+                yield time, arriving + kept
+
+
+def _with_batches(scenario: Scenario, phases: Sequence[Sequence[str]]) -> Scenario:
+    plain = all(phase == "prefill" for own in phases for phase in own)
+    named = None if plain else tuple(tuple(own) for own in phases)
+    return replace(scenario, batches=tuple(map(len, phases)), phases=named)
 
 
 def _ends_as(log: EventLog, classification: str | None) -> bool:

@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix
 from frontier.des import Simulation
 from frontier.durations import MILLISECOND, ConstantDurations, Durations, WithArrivals
 from frontier.events import REQUEST, CoreError, Event
+from models.eventlog import RunRecorder
 from models.quiescent import ProtocolState, QuiescentRun
 from models.scenario import Scenario, ScenarioError
 from models.schedule import (
@@ -326,33 +327,22 @@ class TimedRun:
     schedule: Schedule
     times: tuple[int, ...]
     state: ProtocolState
-    failure: CoreError | None
 
 
 def run_timed(scenario: Scenario, durations: Durations) -> TimedRun:
     """Run the discrete-event loop and record its instants."""
     replica = scenario.make_replica()
-    instants: list[list[Event]] = []
-    times: list[int] = []
-
-    def record(now: int, event: Event) -> None:
-        if event.is_urgent:
-            return
-        if not times or times[-1] != now:
-            times.append(now)
-            instants.append([])
-        instants[-1].append(event)
-
-    simulation = Simulation(replica, durations, (lambda now, event, _follow: record(now, event),))
-    failure: CoreError | None = None
+    recorder = RunRecorder()
+    simulation = Simulation(replica, durations, (recorder,))
+    failed: Event | None = None
     try:
         simulation.run()
     except CoreError as error:
-        failure = error
-        record(simulation.now, error.event)
+        failed = error.event
+        recorder.due(simulation.now, failed)
     pending = tuple(event for _, event in simulation.pending if not event.is_urgent)
-    state = ProtocolState(replica.snapshot(), pending, None if failure is None else failure.event)
-    return TimedRun(tuple(tuple(own) for own in instants), tuple(times), state, failure)
+    log = recorder.log(scenario)
+    return TimedRun(log.schedule, log.times, ProtocolState(replica.snapshot(), pending, failed))
 
 
 def confirm(witness: Witness) -> TimedRun:
@@ -376,7 +366,7 @@ def confirm(witness: Witness) -> TimedRun:
             f"{len(done.schedule)}"
         )
     expected = play_exactly(witness.scenario, witness.schedule).run
-    if done.failure is None and done.state.system != expected.state().system:
+    if done.state.failed is None and done.state.system != expected.state().system:
         raise WitnessError("the simulator ends in another state than the schedule")
     return done
 

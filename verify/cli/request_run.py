@@ -10,9 +10,12 @@ from typing import Any
 
 from frontier.durations import DurationError, Durations, Recording
 from frontier.durations_io import write_recording
+from frontier.events import MONOLITHIC
 from frontier.ledger import StageRow
 from frontier.outcome import SUCCESS
-from frontier.system import ServingSpec
+from frontier.system import CO_LOCATION, ServingSpec
+from models.eventlog import EventLogError, RunRecorder, write_event_log
+from models.scenario import Scenario
 from models.serving import ServingRun
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.render import out, print_cycle, stage_table
@@ -31,7 +34,8 @@ class Outputs:
     @property
     def of_requests(self) -> bool:
         """Whether anything is asked for that only a request-level run has."""
-        return any(path is not None for name, path in vars(self).items() if name not in ("json", "events"))
+        kinds = vars(self).items()
+        return any(path is not None for name, path in kinds if name not in ("json", "events"))
 
     def require_writable(self) -> None:
         """UsageError if a file cannot be written."""
@@ -57,7 +61,9 @@ def simulate_requests(spec: ServingSpec, durations: Durations, outputs: Outputs)
     rows: list[StageRow] = []
     sinks = [] if outputs.ledger is None else [rows.append]
     recording = Recording(durations)
-    run = ServingRun(spec, durations if outputs.record is None else recording, sinks)
+    recorder = RunRecorder()
+    watching = [] if outputs.events is None else [lambda _system: recorder]
+    run = ServingRun(spec, durations if outputs.record is None else recording, sinks, watching)
     try:
         run.run()
     except DurationError as error:
@@ -65,9 +71,42 @@ def simulate_requests(spec: ServingSpec, durations: Durations, outputs: Outputs)
     data = run.to_json()
     if str(outputs.json) != "-":
         _print(spec, data)
-    for path, text in _files(run, rows, recording, data, outputs):
+    files = list(_files(run, rows, recording, data, outputs))
+    if outputs.events is not None:
+        files.append((outputs.events, _event_log(run, recorder, data)))
+    for path, text in files:
         emit(path, text) if path == outputs.json else write_result(path, text)
     return 0 if data["outcome"] == SUCCESS else 1
+
+
+def _event_log(run: ServingRun, recorder: RunRecorder, data: dict[str, Any]) -> str:
+    spec = run.spec
+    if spec.architecture != CO_LOCATION:
+        raise UsageError(
+            f"--events records one replica with lanes, so it needs the architecture {CO_LOCATION}, "
+            f"got {spec.architecture}"
+        )
+    try:
+        log = recorder.protocol_log(
+            _scenario_of(spec), run.serving.workloads[MONOLITHIC].placed, data["classification"]
+        )
+    except EventLogError as error:
+        raise UsageError(f"cannot write the event log {error}") from None
+    return write_event_log(log, data["outcome"])
+
+
+def _scenario_of(spec: ServingSpec) -> Scenario:
+    """Shape and rules of a serving system, without its work."""
+    return Scenario(
+        lanes=spec.lanes,
+        stages=spec.stages,
+        layers=spec.layers,
+        batches=(0,) * spec.lanes,
+        model="moe" if spec.moe else "dense",
+        admission=spec.admission.name,
+        stand_in=spec.stand_in.name,
+        rooms=spec.rooms.name,
+    )
 
 
 def _files(

@@ -14,7 +14,7 @@ from models.regression import decides
 from models.scenario import Scenario
 from models.schedule import Played, play_exactly, walk_path
 from models.shrinking import Counterexample, counterexample_of
-from models.witness import WitnessError, confirm, witness_of_json
+from models.witness import Witness, WitnessError, confirm, witness_of_json
 from verify.cli import options as opt
 from verify.cli.checking import open_path
 from verify.cli.errors import UNDETERMINED, UsageError
@@ -109,12 +109,34 @@ def _of_json(source: str, text: str) -> Source:
     raise UsageError(f"{source} holds no result; {_KNOWN}")
 
 
-def _of_witness(source: str, values: dict[str, Any]) -> Source:
+def load_witness(path: Path) -> Witness:
+    """Read a timed witness, which the simulator must confirm.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or the simulator does something else on it.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the timed witness {path}: {error}") from None
+    if not isinstance(values, dict) or not isinstance(values.get("witness"), str):
+        raise UsageError(f"{path} holds no timed witness; write one with shrink --witness FILE")
+    return _confirmed(str(path), values)
+
+
+def _confirmed(source: str, values: dict[str, Any]) -> Witness:
     try:
         witness = witness_of_json(values)
         confirm(witness)
     except WitnessError as error:
         raise UsageError(f"{source}: {error}") from None
+    return witness
+
+
+def _of_witness(source: str, values: dict[str, Any]) -> Source:
+    witness = _confirmed(source, values)
     played = play_exactly(witness.scenario, witness.schedule)
     return Source(_violating(played, f"the witness {source}"), f"the timed witness {source}")
 
