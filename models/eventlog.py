@@ -7,6 +7,7 @@ timed events that fell due, in order of creation.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,19 +43,29 @@ def is_event_log(text: str) -> bool:
 
 def write_event_log(log: EventLog, outcome: str) -> str:
     """Return a log as text; ``outcome`` is how the run ended, in the simulator's words."""
-    header = {
-        "events": FORMAT,
-        "version": VERSION,
-        "scenario": log.scenario.to_json(),
-        "outcome": outcome,
-        "instants": len(log.schedule),
-    }
     rows = [
         {"t": time, "due": [event_to_json(event) for event in instant]}
         for time, instant in zip(log.times, log.schedule, strict=True)
     ]
-    lines = [json.dumps(row, separators=(",", ":")) for row in (header, *rows)]
-    return "\n".join(lines) + "\n"
+    scenario = log.scenario.to_json()
+    header = {
+        "events": FORMAT,
+        "version": VERSION,
+        "scenario": scenario,
+        "outcome": outcome,
+        "instants": len(log.schedule),
+        "digest": _digest(scenario, rows),
+    }
+    return "".join(_compact(row) + "\n" for row in (header, *rows))
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _digest(scenario: object, rows: object) -> str:
+    """Twelve digits that tell whether scenario and instants still belong together."""
+    return hashlib.sha256(_compact([scenario, rows]).encode()).hexdigest()[:12]
 
 
 def _line(number: int, text: str) -> Mapping[str, Any]:
@@ -92,6 +103,8 @@ def read_event_log(text: str) -> EventLog:
         raise EventLogError(
             f"the log was cut: its header says {count} instants, but {len(rows)} follow"
         )
+    if header.get("digest") != _digest(header["scenario"], rows):
+        raise EventLogError("the log was changed: its digest differs; record the run again")
     try:
         schedule = tuple(tuple(event_of_json(scenario, e) for e in row["due"]) for row in rows)
         times = tuple(int(row["t"]) for row in rows)
