@@ -118,6 +118,8 @@ def simulate(
     dense_layers: serving.DenseLayers = None,
     micro_batches: serving.MicroBatches = None,
     ledger: serving.LedgerFile = None,
+    trace: serving.TraceFile = None,
+    plot: serving.PlotFile = None,
     metrics: serving.MetricsDir = None,
     record: serving.RecordFile = None,
     events: serving.EventsFile = None,
@@ -127,7 +129,7 @@ def simulate(
 
     Exit code: 0 complete, 1 drained or failed, 2 bad input.
     """
-    outputs = Outputs(json_file, ledger, metrics, record, events)
+    outputs = Outputs(json_file, ledger, trace, plot, metrics, record, events)
     outputs.require_writable()
     if source is not None and Path(source).suffix == ".json":
         _require_alone(context)
