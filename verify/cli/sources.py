@@ -78,8 +78,17 @@ def _violating(played: Played, what: str) -> Counterexample:
     return example
 
 
+def _require_finite(scenario: Scenario, what: str) -> None:
+    if scenario.endless:
+        raise UsageError(
+            f"{what} is of a closed workload, which goes on for ever; expected finite work "
+            f"(workload = 'finite'): check and replay explain a lasso themselves"
+        )
+
+
 def _of_path(word: str, what: str) -> Source:
     scenario, encoded = open_path(word)
+    _require_finite(scenario, what)
     return Source(_violating(walk_path(scenario, encoded), what), what)
 
 
@@ -142,6 +151,7 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
 
 
 def _of_scenario(scenario: Scenario, max_states: int) -> Source:
+    _require_finite(scenario, "the scenario")
     found = decides(scenario, max_states)
     if isinstance(found, Rejection):
         if found.proved:

@@ -61,17 +61,7 @@ def test_a_drained_poisson_run_to_a_kept_test(program: Program, tmp_path: Path):
 
 def test_a_strict_fifo_run_of_12_requests(program: Program, tmp_path: Path):
     log = tmp_path / "run.jsonl"
-    shape = [
-        "simulate",
-        "--lanes",
-        "4",
-        "--stages",
-        "3",
-        "--requests",
-        "12",
-        "--admission",
-        "strict_fifo",
-    ]
+    shape = "--lanes 4 --stages 3 --requests 12 --admission strict_fifo"
     assert program("simulate", *shape.split(" "), "--events", log).code == 1
     data = json.loads(program("shrink", log, "--json", "-").out)
     assert (data["scenario"]["lanes"], data["scenario"]["stages"]) == (2, 2)
@@ -80,25 +70,10 @@ def test_a_strict_fifo_run_of_12_requests(program: Program, tmp_path: Path):
 
 def test_runs_with_decode_steps_and_hundreds_of_requests(program: Program, tmp_path: Path):
     log = tmp_path / "run.jsonl"
-    shape = [
-        "simulate",
-        "--lanes",
-        "4",
-        "--stages",
-        "2",
-        "--layers",
-        "2",
-        "--requests",
-        "300",
-        "--decode",
-        "3",
-        "--arrivals",
-        "poisson:40",
-        "--seed",
-        "1",
-        "--rooms",
-        "shared",
-    ]
+    shape = (
+        "--lanes 4 --stages 2 --layers 2 --requests 300 --decode 3 --arrivals "
+        "poisson:40 --seed 1 --rooms shared"
+    )
     assert program("simulate", *shape.split(" "), "--events", log).code == 1
     data = json.loads(program("shrink", log, "--json", "-").out)
     assert data["scenario"]["batches"] == [1, 1, 1]
