@@ -10,6 +10,7 @@ from models.scenario import ScenarioError
 from verify.cli import cases, matrix
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
+from verify.cli.contract import contract
 from verify.cli.errors import BAD_INPUT, UsageError
 from verify.cli.replay import replay
 from verify.cli.simulate import simulate
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(check)
 app.command()(simulate)
 app.command()(replay)
+app.command()(contract)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
 app.add_typer(matrix.app, name="matrix")

@@ -16,7 +16,7 @@ from verify.contract.client import Bounds, Client, Position
 from verify.contract.implementation import Implementation
 from verify.contract.operations import Call
 from verify.contract.orders import Order
-from verify.contract.reference import Reference
+from verify.contract.reference import Expectation, Reference
 from verify.contract.session import Deviation, Profile, Session
 
 
@@ -156,24 +156,24 @@ class Explorer:
         After a deviation they are made again on a new context, with a look after each.
         """
         session = node.session
-        for call in self._ineffective(node):
-            if session.apply(call, trusting=True) is not None:
+        for call, expectation in self._ineffective(node):
+            if session.apply(call, expectation, trusting=True) is not None:
                 return self._misuse_warily(node)
         return session if session.unchanged() else self._misuse_warily(node)
 
-    def _ineffective(self, node: _Node) -> Iterator[Call]:
+    def _ineffective(self, node: _Node) -> Iterator[tuple[Call, Expectation]]:
         """Make the calls of the position that must change nothing and that can be made."""
         for call in self._client.ineffective(node.position):
             expectation = self._reference.expect(node.position.state, call)
             harmless = expectation.outcome != "open" or call.kind == "owns"
             if harmless and node.session.can(call):
                 self.result.calls += 1
-                yield call
+                yield call, expectation
 
     def _misuse_warily(self, node: _Node) -> Session:
         session = self._again(node.path) or node.session
-        for call in self._ineffective(node):
-            wrong = session.apply(call)
+        for call, expectation in self._ineffective(node):
+            wrong = session.apply(call, expectation)
             if wrong is not None:
                 self._found(wrong, (*node.path, call), session.calls)
                 session = self._again(node.path) or session

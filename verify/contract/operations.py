@@ -9,7 +9,6 @@ promote 0.0 + 1.0 > w1; restore w1 > 0.1 + 1.1``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -58,8 +57,7 @@ FOREIGN: Final[tuple[Oddity, ...]] = ("other-stage", "other-replica", "odd-scope
 """Oddities that replace the ticket: of another stage, another replica, of unknown scope."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of the public API (PROTOCOL.md section 2).
 
     Attributes

@@ -6,8 +6,9 @@ The page leaves a few outcomes open; those are marked, never guessed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from verify.contract.operations import FOREIGN, Call, Operation
 from verify.contract.orders import Order
@@ -95,18 +96,7 @@ class Reference:
             return self._question(state, call)
         if call.oddity in FOREIGN:
             return Expectation("error", "bad_ticket", state)
-        method = {
-            "full": self._enqueue,
-            "wave": self._enqueue,
-            "try": self._try,
-            "release": self._release,
-            "cancel": self._cancel,
-            "bind": self._bind,
-            "shift": self._shift,
-            "promote": self._promote,
-            "restore": self._restore,
-        }[call.kind]
-        return method(state, call)
+        return _RULES[call.kind](self, state, call)
 
     @staticmethod
     def _question(state: ContextState, call: Call) -> Expectation:
@@ -239,6 +229,19 @@ class Reference:
         if len(new) + len(state.owners) > self.capacity:
             return Expectation("open", "restore", state, "restore_beside")
         return _replaced(state, (wave,), new, "restore", "tickets")
+
+
+_RULES: Final[dict[str, Callable[[Reference, ContextState, Call], Expectation]]] = {
+    "full": Reference._enqueue,
+    "wave": Reference._enqueue,
+    "try": Reference._try,
+    "release": Reference._release,
+    "cancel": Reference._cancel,
+    "bind": Reference._bind,
+    "shift": Reference._shift,
+    "promote": Reference._promote,
+    "restore": Reference._restore,
+}
 
 
 def _clash(state: ContextState, call: Call, replaced: tuple[Operation, ...]) -> Expectation | None:

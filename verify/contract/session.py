@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from verify.contract.cloning import clone
 from verify.contract.implementation import Implementation
 from verify.contract.operations import (
     FOREIGN,
@@ -59,6 +60,12 @@ _FLAGS: Final = {
 """What is_queued, is_active and is_cancelled say of a ticket."""
 
 _UNKNOWN_SCOPE: Final = "no such scope"
+_CHANGES: Final[dict[str, dict[str, object]]] = {
+    "other-stage": {"stage_id": 1},
+    "other-replica": {"replica_id": 1},
+    "odd-scope": {"scope": _UNKNOWN_SCOPE},
+}
+_NEXT: Final = Operation(0, 1_000_000)
 _ASKS: Final = ("is_queued", "is_active", "is_cancelled")
 _REMEMBERED: Final = 3
 """Tickets ended last that the view goes on asking about."""
@@ -120,6 +127,10 @@ class Session:
         self.history: tuple[Any, ...] = ()
         self.open_ended = False
         self._trusting = False
+        self._frozen: frozenset[type[Any]] = frozenset({Operation})
+        self._altered: dict[tuple[Operation, str], tuple[Any, Any]] = {}
+        self._properties = [name for name in _VIEW if name in implementation.members]
+        self._asks = [name for name in _ASKS if name in implementation.members]
         self._groups: tuple[Any, ...] = ()
         self._last_seq: Any = None
         self._view = self._read()
@@ -146,21 +157,25 @@ class Session:
         shared = {id(ticket): ticket for ticket in self.tickets.values()}
         shared.update((id(ticket), ticket) for ticket, _ in self.past)
         shared.update((id(value), value) for value in self.implementation.extra.values())
-        twin.context = copy.deepcopy(self.context, shared)
+        twin.context = clone(self.context, shared, self._frozen)
         twin.tickets = dict(self.tickets)
         twin.past = list(self.past)
         return twin
 
     # ---------------------------------------------------------------- one call
 
-    def apply(self, call: Call, *, trusting: bool = False) -> Deviation | None:
+    def apply(
+        self, call: Call, expectation: Expectation | None = None, *, trusting: bool = False
+    ) -> Deviation | None:
         """Make one call on both sides and compare; a session that deviated is of no more use.
 
         With ``trusting`` a call that must change nothing is not followed by a look at the view;
-        :meth:`unchanged` then looks once for many calls.
+        :meth:`unchanged` then looks once for many calls. ``expectation`` is the reference's, if
+        it has been asked already.
         """
         self._trusting = trusting
-        expectation = self.reference.expect(self.state, call)
+        if expectation is None:
+            expectation = self.reference.expect(self.state, call)
         self.history = (self.history, call)
         try:
             tickets = [self._ticket(operation, call.oddity) for operation in call.tickets]
@@ -277,12 +292,11 @@ class Session:
         ticket = self.tickets[operation]
         if oddity not in FOREIGN:
             return ticket
-        change: dict[str, object] = {
-            "other-stage": {"stage_id": 1},
-            "other-replica": {"replica_id": 1},
-            "odd-scope": {"scope": _UNKNOWN_SCOPE},
-        }[oddity]
-        return alter(ticket, change)
+        known = self._altered.get((operation, oddity))
+        if known is None or known[0] is not ticket:
+            known = (ticket, alter(ticket, _CHANGES[oddity]))
+            self._altered[operation, oddity] = known
+        return known[1]
 
     # ---------------------------------------------------------------- results
 
@@ -349,6 +363,7 @@ class Session:
                 expected = f"admission_seq above {self._last_seq}"
                 return Deviation("seq", expected, f"returns {minted[0]!r}")
             self._last_seq = seq
+            self._frozen |= {type(minted[0])}
             self.evidence["seq"] += 1
         return None
 
@@ -374,26 +389,22 @@ class Session:
     def _has(self, member: str) -> bool:
         return member in self.implementation.members
 
-    def _property(self, name: str) -> Any:
-        if name not in self.implementation.members:
-            return None
-        try:
-            return getattr(self.context, name)
-        except Exception as error:  # shown as a value, so that the comparison names the clause
-            return f"raises {type(error).__name__}: {error}"
-
     def _read(self) -> list[Any]:
         """Read the public view: properties first, then what the questions say of each ticket."""
-        view = [self._property(name) for name in _VIEW]
-        queued = view[_QUEUED]
-        if not isinstance(queued, str | None):
-            view[_QUEUED] = list(queued)
-        participants = view[_PARTICIPANTS]
-        if not isinstance(participants, str | None):
-            view[_PARTICIPANTS] = tuple(participants)
-        asks = [
-            getattr(self.context, name) for name in _ASKS if name in self.implementation.members
-        ]
+        context = self.context
+        try:
+            shown = [getattr(context, name) for name in self._properties]
+        except Exception:  # shown as values, so that the comparison names the clause
+            shown = [_tried(context, name) for name in self._properties]
+        if len(shown) == len(_VIEW):
+            view = shown
+        else:
+            by_name = dict(zip(self._properties, shown, strict=True))
+            view = [by_name.get(name) for name in _VIEW]
+        for at, kind in ((_QUEUED, list), (_PARTICIPANTS, tuple)):
+            if view[at] is not None and type(view[at]) not in (kind, str):
+                view[at] = kind(view[at])
+        asks = [getattr(context, name) for name in self._asks]
         for ticket in self._known():
             try:
                 view += [ask(ticket) for ask in asks]
@@ -406,8 +417,7 @@ class Session:
         return live + [ticket for ticket, _ in self.past]
 
     def _names(self) -> list[str]:
-        asks = [name for name in _ASKS if name in self.implementation.members]
-        return list(_VIEW) + [f"{ask}({t!r})" for t in self._known() for ask in asks]
+        return list(_VIEW) + [f"{ask}({t!r})" for t in self._known() for ask in self._asks]
 
     def _compare(self, call: Call, expectation: Expectation) -> Deviation | None:
         """Compare the public view after a call that took effect."""
@@ -548,6 +558,23 @@ class Session:
         if self._has("is_idle") and context.is_idle is not True:
             return Deviation("drains", "idle once everything is released", "is_idle False")
         self.evidence["drains"] += 1
+        return self._next_group()
+
+    def _next_group(self) -> Deviation | None:
+        """Open one more group on the drained context: its id must be new."""
+        needed = {"enqueue_full_stage", "bind_forward_group"}
+        if not self._groups or not needed <= self.implementation.members:
+            return None
+        expected = f"the next owner to bind opens a group with an id not in {self._groups!r}"
+        try:
+            ticket = self.context.enqueue_full_stage(operation_id=_NEXT)
+            self.context.try_acquire(ticket)
+            group = self.context.bind_forward_group(ticket)
+        except Exception as error:  # the drained context must serve a new owner like a new one
+            return Deviation("drains", expected, f"raises {type(error).__name__}: {error}")
+        if group in self._groups:
+            return Deviation("group_fresh", expected, f"after draining, it gets {group!r}")
+        self.evidence["group_fresh"] += 1
         return None
 
 
@@ -574,6 +601,13 @@ def alter(ticket: Any, change: Mapping[str, Any]) -> Any:
     for name, value in change.items():
         object.__setattr__(twin, name, value)
     return twin
+
+
+def _tried(context: Any, name: str) -> Any:
+    try:
+        return getattr(context, name)
+    except Exception as error:  # a property that raises is shown as such
+        return f"raises {type(error).__name__}: {error}"
 
 
 def _asked(ask: Callable[[Any], Any], ticket: Any) -> Any:
