@@ -6,13 +6,18 @@ import sys
 
 import typer
 
+from models.rules import RuleError
 from models.scenario import ScenarioError
 from verify.cli import cases, matrix
+from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.contract import contract
 from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.explain import explain
+from verify.cli.pairings import pairings
 from verify.cli.replay import replay
+from verify.cli.shrink import shrink
 from verify.cli.simulate import simulate
 from verify.path import PathError
 
@@ -25,7 +30,11 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(simulate)
+app.command()(bench)
 app.command()(replay)
+app.command()(shrink)
+app.command()(explain)
+app.command()(pairings)
 app.command()(contract)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
@@ -36,7 +45,7 @@ def main() -> None:
     """Run the program; bad input ends with one message on standard error and exit code 2."""
     try:
         app()
-    except (UsageError, ScenarioError, PathError) as error:
+    except (UsageError, ScenarioError, RuleError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:

@@ -9,7 +9,7 @@ import typer
 
 from models.catalogue import Case, catalogue
 from verify.cli import options as opt
-from verify.cli.checking import CheckResult, check_scenario
+from verify.cli.checking import CheckResult, Question, check_scenario
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
 from verify.cli.render import live_progress, out, print_result, verdict_markup
 from verify.limits import Limits
@@ -38,7 +38,25 @@ def check(
     rooms: opt.Rooms = None,
     arrivals: opt.Arrivals = None,
     phases: opt.Phases = None,
+    workload: opt.WorkloadKind = None,
+    slots: opt.Slots = None,
+    steps: opt.Steps = None,
+    capacity: opt.Capacity = None,
     ties: opt.Ties = None,
+    asked: Annotated[
+        str | None,
+        typer.Option(
+            "--property",
+            help="drained, progress, starvation or all; default: drained, or all if closed.",
+        ),
+    ] = None,
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            help="Of progress and starvation: weak (every pending event fires), strong (and a "
+            "lane that could be admitted again and again is), or none."
+        ),
+    ] = None,
     all_violations: Annotated[
         bool, typer.Option("--all-violations", help="Explain every violating state.")
     ] = False,
@@ -65,17 +83,26 @@ def check(
         "rooms": rooms,
         "arrivals": arrivals,
         "phases": phases,
+        "workload": workload,
+        "slots": slots,
+        "steps": steps,
+        "capacity": capacity,
         "ties": ties,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     require_writable(json_file)
-    if source is None and all(value is None for value in given.values()):
+    if source is None and all(value is None for value in (*given.values(), asked, fairness)):
         code, data = _check_catalogue(limits, quiet=str(json_file) == "-")
     else:
         scenario = opt.scenario_from(source, given)
+        question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_scenario(
-                scenario, limits=limits, progress=progress, all_violations=all_violations
+                scenario,
+                question=question,
+                limits=limits,
+                progress=progress,
+                all_violations=all_violations,
             )
         code, data = result.exit_code, result.to_json()
         if str(json_file) != "-":

@@ -35,12 +35,16 @@ ModelKind = Annotated[
 Admission = Annotated[
     str | None,
     typer.Option(
-        help="strict_fifo, lane_aware, ep_ordered or late_ticket.", rich_help_panel=_RULES
+        help="strict_fifo, lane_aware, ep_ordered, late_ticket, or FILE.py:Name for your own.",
+        rich_help_panel=_RULES,
     ),
 ]
 StandIn = Annotated[
     str | None,
-    typer.Option(help="standard, withdraw_joined or blocked_is_idle.", rich_help_panel=_RULES),
+    typer.Option(
+        help="standard, withdraw_joined, blocked_is_idle, or FILE.py:Name for your own.",
+        rich_help_panel=_RULES,
+    ),
 ]
 Rooms = Annotated[str | None, typer.Option(help="shared or by_phase.", rich_help_panel=_RULES)]
 Arrivals = Annotated[
@@ -51,6 +55,31 @@ Phases = Annotated[
     str | None,
     typer.Option(
         metavar="p,d;d,p", help="Phase of each batch, lane by lane.", rich_help_panel=_WORK
+    ),
+]
+WorkloadKind = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        help="finite: the batches, once; closed: slots that recirculate for ever.",
+        rich_help_panel=_WORK,
+    ),
+]
+Slots = Annotated[
+    int | None, typer.Option(help="Closed: batch slots of each lane.", rich_help_panel=_WORK)
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|forever",
+        help="Closed: steps of each request, a prefill and then decodes.",
+        rich_help_panel=_WORK,
+    ),
+]
+Capacity = Annotated[
+    str | None,
+    typer.Option(
+        metavar="lanes|N", help="Full-stage owners of each stage.", rich_help_panel=_SHAPE
     ),
 ]
 Ties = Annotated[
@@ -91,6 +120,7 @@ def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
         base = load_source(source).to_json()
         if base["phases"] is None or "batches" in given or "lanes" in given:
             del base["phases"]
-        if "phases" in given or ("lanes" in given and "batches" not in given):
+        reshaped = {"phases", "lanes", "slots", "workload"} & given.keys()
+        if reshaped and "batches" not in given:
             del base["batches"]
     return Scenario.of({**base, **given})
