@@ -57,6 +57,7 @@ def check(
             "lane that could be admitted again and again is), or none."
         ),
     ] = None,
+    context: opt.Context = None,
     all_violations: Annotated[
         bool, typer.Option("--all-violations", help="Explain every violating state.")
     ] = False,
@@ -88,6 +89,7 @@ def check(
         "steps": steps,
         "capacity": capacity,
         "ties": ties,
+        "context": context,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     require_writable(json_file)
