@@ -89,7 +89,8 @@ def refusal_note(replica: Replica, stage: int, lane: int) -> str:
     words = []
     for refusal in context.refusals(ticket):
         if refusal.reason == "behind":
-            words.append("behind " + ", ".join(ticket_name(t) for t in refusal.blockers))
+            ahead = ", ".join(ticket_name(t) for t in refusal.blockers)
+            words.append(f"behind {ahead}" if ahead else "for no reason that the context shows")
         else:
             words.append(refusal.reason.replace("_", " "))
     return "refused: " + "; ".join(words)

@@ -107,6 +107,10 @@ class _Waits:
             reason = f"would be admitted now ({own}), but no event is left that would retry it"
             yield Wait(name, (), reason, NO_WAKE_UP)
         for refusal in refusals:
+            if not refusal.blockers:
+                reason = f"is refused ({own}), though nothing that the context shows is in the way"
+                yield Wait(name, (), reason, NO_WAKE_UP)
+                continue
             targets = tuple(self._holder(stage, t) for t in refusal.blockers)
             if refusal.reason == "behind":
                 head = refusal.blockers[0]
