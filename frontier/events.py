@@ -39,10 +39,16 @@ ATTENTION_DONE: Final = "attention_done"
 WAVE_END: Final = "wave_end"
 STAGE_END: Final = "stage_end"
 
+GROUP: Final = "group"
+CHILD_DONE: Final = "child_done"
+COMBINE_END: Final = "combine_end"
+
 URGENT: Final = frozenset({LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END})
 """Kinds without a duration, handled in the order of creation before time moves on."""
 
-TIMED: Final = frozenset({REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END})
+TIMED: Final = frozenset(
+    {REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END, GROUP, CHILD_DONE, COMBINE_END}
+)
 """Kinds that lie in the future."""
 
 
@@ -85,3 +91,20 @@ class Event(NamedTuple):
                 "of " + " + ".join(f"lane {b.lane} batch {b.number}" for b in self.members)
             )
         return f"{self.kind}({', '.join(parts)})"
+
+
+class CoreError(Exception):
+    """A stage context rejected a call that the protocol makes: a failing state.
+
+    Attributes
+    ----------
+    event
+        Event whose handling failed.
+    reason
+        Message of the context's error.
+    """
+
+    def __init__(self, event: Event, reason: str) -> None:
+        super().__init__(f"{event}: {reason}")
+        self.event = event
+        self.reason = reason

@@ -24,6 +24,7 @@ from frontier.events import (
     STAND_IN,
     WAVE_END,
     Batch,
+    CoreError,
     Event,
     WaveOperation,
 )
@@ -32,23 +33,6 @@ from frontier.rooms import Room, RoomKey, RoomRule, SharedRooms
 from frontier.standin import Standard, StandInRule
 from frontier.tickets import EP_WAVE
 from frontier.workload import Workload
-
-
-class CoreError(Exception):
-    """A stage context refused a call that the protocol makes: a failing state.
-
-    Attributes
-    ----------
-    event
-        Event whose handling failed.
-    reason
-        Message of the context's error.
-    """
-
-    def __init__(self, event: Event, reason: str) -> None:
-        super().__init__(f"{event}: {reason}")
-        self.event = event
-        self.reason = reason
 
 
 class StageContext(Protocol):
@@ -198,6 +182,7 @@ class Replica:
         self.rooms: dict[RoomKey, Room] = {}
         self.tickets: list[dict[Hashable, Any]] = [{} for _ in stages]
         self.in_flight = [0] * config.lanes
+        self._parts: dict[Hashable, Any] = {}
         self._world = tuple(range(config.ep_size))
         self._handlers: dict[str, Callable[[Event], list[Event]]] = {
             REQUEST: self._request,
@@ -254,13 +239,13 @@ class Replica:
 
     def _batch_end(self, event: Event) -> list[Event]:
         self.in_flight[event.lane] -= 1
-        self.workload.batch_ended(_batch(event))
+        self.workload.batch_ended(batch_of(event))
         return [Event(LANE_SCHEDULE, event.lane)]
 
     # ---------------------------------------------------------------- stages
 
     def _arrive(self, event: Event) -> list[Event]:
-        batch, stage = _batch(event), event.stage
+        batch, stage = batch_of(event), event.stage
         if self.config.admission.ticket_at == "arrival":
             self._mint(stage, batch)
         scheduler = self.schedulers[stage][event.lane]
@@ -292,7 +277,7 @@ class Replica:
         return [Event(ATTENTION_DONE, lane, batch, stage, 0)]
 
     def _stage_end(self, event: Event) -> list[Event]:
-        lane, batch, stage = event.lane, _batch(event), event.stage
+        lane, batch, stage = event.lane, batch_of(event), event.stage
         schedulers = self.schedulers[stage]
         schedulers[lane].running = None
         self.contexts[stage].release(self.tickets[stage].pop(batch))
@@ -311,7 +296,7 @@ class Replica:
     # ---------------------------------------------------------------- rooms and waves
 
     def _attention_done(self, event: Event) -> list[Event]:
-        lane, batch, stage = event.lane, _batch(event), event.stage
+        lane, batch, stage = event.lane, batch_of(event), event.stage
         key = self.config.rooms.key(stage, event.layer, batch)
         room = self.rooms.setdefault(key, {})
         self._store(room, stage, lane, batch)
@@ -376,21 +361,25 @@ class Replica:
     # ---------------------------------------------------------------- snapshot
 
     def snapshot(self) -> ReplicaSnapshot:
-        """Return what the future depends on; the contexts must offer ``snapshot`` too."""
+        """Return what the future depends on; the contexts must offer ``snapshot`` too.
+
+        Equal parts of the snapshots of one replica are one object (collapse compression), so
+        that a stored state costs little more than references.
+        """
+        stages = []
+        for context, lanes in zip(self.contexts, self.schedulers, strict=True):
+            held = tuple([(lane.running, tuple(sorted(lane.queue))) for lane in lanes])
+            stages.append(self._shared(StageSnapshot(context.snapshot(), held)))  # type: ignore[attr-defined]
+        rooms = [(key, tuple(sorted(room.items()))) for key, room in self.rooms.items()]
         return ReplicaSnapshot(
-            tuple(
-                [
-                    StageSnapshot(
-                        context.snapshot(),  # type: ignore[attr-defined]
-                        tuple([(lane.running, tuple(sorted(lane.queue))) for lane in lanes]),
-                    )
-                    for context, lanes in zip(self.contexts, self.schedulers, strict=True)
-                ]
-            ),
-            tuple(sorted([(k, tuple(sorted(room.items()))) for k, room in self.rooms.items()])),
-            tuple(self.in_flight),
-            self.workload.snapshot(),
+            self._shared(tuple(stages)),
+            self._shared(tuple(sorted(rooms))),
+            self._shared(tuple(self.in_flight)),
+            self._shared(self.workload.snapshot()),
         )
+
+    def _shared(self, part: Any) -> Any:
+        return self._parts.setdefault(part, part)
 
     def restore(self, snapshot: ReplicaSnapshot) -> None:
         """Become the replica of a snapshot, whatever this one was before."""
@@ -404,7 +393,8 @@ class Replica:
         self.workload.restore(snapshot.workload)
 
 
-def _batch(event: Event) -> Batch:
+def batch_of(event: Event) -> Batch:
+    """Batch of an event that has one; TypeError if it has none."""
     if event.batch is None:
         raise TypeError(f"{event.kind} needs a batch, got {event!r}")
     return event.batch

@@ -1,0 +1,95 @@
+"""Reachability claims: what an exploration must have seen, so that no verdict passes vacuously."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from frontier.context import StageExecutionContext
+from frontier.events import (
+    ATTENTION_DONE,
+    BATCH_END,
+    STAGE_END,
+    STAGE_SCHEDULE,
+    STAND_IN,
+    WAVE_END,
+    Event,
+)
+from frontier.replica import Replica
+
+Claim = Callable[[Replica, Event, Sequence[Event]], bool]
+
+
+def _refused_for(reason: str) -> Claim:
+    def holds(replica: Replica, event: Event, follow: Sequence[Event]) -> bool:
+        scheduler = replica.schedulers[event.stage][event.lane]
+        if follow or scheduler.busy or not scheduler.queue:
+            return False
+        context = replica.contexts[event.stage]
+        ticket = replica.tickets[event.stage].get(scheduler.queue[0])
+        if ticket is None or not isinstance(context, StageExecutionContext):
+            return False
+        return any(refusal.reason == reason for refusal in context.refusals(ticket))
+
+    return holds
+
+
+def _admitted(follow: Sequence[Event]) -> bool:
+    return bool(follow) and follow[0].kind in (ATTENTION_DONE, STAGE_END)
+
+
+def _late_join(replica: Replica, event: Event, follow: Sequence[Event]) -> bool:
+    if not _admitted(follow):
+        return False
+    return any(
+        key.stage == event.stage and event.lane in room and room[event.lane] is None
+        for key, room in replica.rooms.items()
+    )
+
+
+def _lanes_share_a_stage(replica: Replica, event: Event, follow: Sequence[Event]) -> bool:
+    return _admitted(follow) and sum(s.busy for s in replica.schedulers[event.stage]) > 1
+
+
+def _wave(several: bool) -> Claim:
+    def holds(replica: Replica, _event: Event, follow: Sequence[Event]) -> bool:
+        lanes = replica.config.lanes
+        return any(
+            e.kind == WAVE_END and (len(e.members) > 1 if several else len(e.members) < lanes)
+            for e in follow
+        )
+
+    return holds
+
+
+_CLAIMS: Final[dict[str, tuple[tuple[str, ...], Claim]]] = {
+    "a batch ended": ((BATCH_END,), lambda *_: True),
+    "two lanes shared a stage": ((STAGE_SCHEDULE,), _lanes_share_a_stage),
+    "a wave joined several lanes": ((ATTENTION_DONE, STAND_IN), _wave(several=True)),
+    "a wave was dispatched with a placeholder": ((ATTENTION_DONE, STAND_IN), _wave(several=False)),
+    "a lane joined late": ((STAGE_SCHEDULE,), _late_join),
+    "a ticket was refused behind another": ((STAGE_SCHEDULE,), _refused_for("behind")),
+    "a ticket was refused by a sealed group": ((STAGE_SCHEDULE,), _refused_for("sealed")),
+    "a ticket was refused during a wave": ((STAGE_SCHEDULE,), _refused_for("ep_wave_active")),
+}
+
+
+class ReachedClaims:
+    """An observer that notes which claims have come true."""
+
+    def __init__(self) -> None:
+        self.reached: dict[str, bool] = dict.fromkeys(_CLAIMS, False)
+        self._open: dict[str, list[str]] = {}
+        for name, (kinds, _) in _CLAIMS.items():
+            for kind in kinds:
+                self._open.setdefault(kind, []).append(name)
+
+    def __call__(self, replica: Replica, event: Event, follow: Sequence[Event]) -> None:
+        """Look at one handled event."""
+        waiting = self._open.get(event.kind)
+        if not waiting:
+            return
+        for name in list(waiting):
+            if self.reached[name] or _CLAIMS[name][1](replica, event, follow):
+                self.reached[name] = True
+                waiting.remove(name)

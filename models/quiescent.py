@@ -1,0 +1,206 @@
+"""The adapter from core to checker: any system of the core as a :class:`verify.model.Model`.
+
+A stored state is *quiescent*: no urgent event is left. A transition picks pending timed events
+that fall due at the same instant, handles them in the order of creation, then handles urgent
+events in order until none is left (PROTOCOL.md section 5). The events are handled by the very
+code that the discrete-event loop drives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple, Protocol
+
+from frontier.des import System
+from frontier.events import CoreError, Event
+
+Action = tuple[int, ...]
+"""Positions, in the order of creation, of the pending events that fall due together."""
+
+
+class CheckableSystem(System, Protocol):
+    """A system of the core whose state can be taken out and put back."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all work has ended."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what the future depends on, as a hashable value without history."""
+        ...
+
+    def restore(self, snapshot: Any) -> None:
+        """Become the system of a snapshot."""
+        ...
+
+
+class ProtocolState(NamedTuple):
+    """A quiescent state: the system, the pending timed events in order of creation.
+
+    ``failed`` is the event that the core rejected, in a failing state; nothing follows then.
+    """
+
+    system: Hashable
+    pending: tuple[Event, ...]
+    failed: Event | None = None
+
+
+class Handled(NamedTuple):
+    """One event that was handled, with those that followed from it."""
+
+    event: Event
+    follow: tuple[Event, ...]
+
+
+Observer = Callable[[Any, Event, Sequence[Event]], None]
+"""Called with the system, the event just handled and the events that follow."""
+
+
+class QuiescentRun:
+    """A live system stepped from one quiescent state to the next.
+
+    Attributes
+    ----------
+    system
+        The live system, with the sequence numbers of this very run.
+    pending
+        Timed events still to come, in order of creation.
+    failure
+        The core's error, once a call was rejected.
+    """
+
+    def __init__(self, system: CheckableSystem, observers: Sequence[Observer] = ()) -> None:
+        self.system = system
+        self.pending: list[Event] = []
+        self.failure: CoreError | None = None
+        self.observers = tuple(observers)
+
+    def begin(self) -> list[Handled]:
+        """Start the system and settle; return what was handled."""
+        urgent: deque[Event] = deque()
+        self._add(self.system.start(), urgent)
+        handled: list[Handled] = []
+        self._settle(urgent, handled)
+        return handled
+
+    def fire(self, action: Action) -> list[Handled]:
+        """Handle the pending events at these positions as one instant; return what was handled."""
+        due = [self.pending[position] for position in action]
+        for position in reversed(action):
+            del self.pending[position]
+        urgent: deque[Event] = deque()
+        handled: list[Handled] = []
+        try:
+            for event in due:
+                self._handle(event, urgent, handled)
+            self._settle(urgent, handled)
+        except CoreError as error:
+            self.failure = error
+            handled.append(Handled(error.event, ()))
+        return handled
+
+    def _settle(self, urgent: deque[Event], handled: list[Handled]) -> None:
+        while urgent:
+            self._handle(urgent.popleft(), urgent, handled)
+
+    def _handle(self, event: Event, urgent: deque[Event], handled: list[Handled]) -> None:
+        follow = self.system.handle(event)
+        handled.append(Handled(event, tuple(follow)))
+        for observe in self.observers:
+            observe(self.system, event, follow)
+        self._add(follow, urgent)
+
+    def _add(self, events: Sequence[Event], urgent: deque[Event]) -> None:
+        for event in events:
+            if event.is_urgent:
+                urgent.append(event)
+            else:
+                self.pending.append(event)
+
+    def state(self) -> ProtocolState:
+        """Return the quiescent state reached, without history."""
+        failed = None if self.failure is None else self.failure.event
+        return ProtocolState(self.system.snapshot(), tuple(self.pending), failed)
+
+    def restore(self, state: ProtocolState) -> None:
+        """Go to a state; sequence numbers start again."""
+        self.system.restore(state.system)
+        self.pending = list(state.pending)
+        self.failure = None
+
+
+@lru_cache(maxsize=64)
+def _instants(pending: int, ties: bool) -> tuple[Action, ...]:
+    """Non-empty sets of positions: single events first, then pairs, and so on."""
+    sizes = range(1, (pending if ties else min(pending, 1)) + 1)
+    return tuple(action for size in sizes for action in combinations(range(pending), size))
+
+
+def enabled_actions(state: ProtocolState, ties: bool) -> Sequence[Action]:
+    """Distinct instants of a state; of two that fire equal event sequences, the first."""
+    pending = state.pending
+    if state.failed is not None:
+        return ()
+    actions = _instants(len(pending), ties)
+    if len(set(pending)) == len(pending):
+        return actions
+    return tuple({tuple(pending[i] for i in a): a for a in reversed(actions)}.values())[::-1]
+
+
+class QuiescentModel:
+    """The transition system of PROTOCOL.md section 5 over a system of the core.
+
+    Parameters
+    ----------
+    make_system
+        Builds the system before its start.
+    ties
+        Whether several events may fall due at the same instant.
+    observers
+        See every handled event, on every transition that is tried.
+    """
+
+    def __init__(
+        self,
+        make_system: Callable[[], CheckableSystem],
+        ties: bool,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._make_system = make_system
+        self._ties = ties
+        self._observers = tuple(observers)
+        self._scratch = QuiescentRun(make_system(), observers)
+        self._pending: dict[tuple[Event, ...], tuple[Event, ...]] = {}
+
+    def begin(self) -> QuiescentRun:
+        """Return a live run in the initial quiescent state."""
+        run = QuiescentRun(self._make_system())
+        run.begin()
+        return run
+
+    def initial_states(self) -> Sequence[ProtocolState]:
+        """Return the one state after the start."""
+        run = QuiescentRun(self._make_system(), self._observers)
+        run.begin()
+        return (run.state(),)
+
+    def actions(self, state: ProtocolState) -> Sequence[Action]:
+        """Instants enabled in a state."""
+        return enabled_actions(state, self._ties)
+
+    def step(self, state: ProtocolState, action: Action) -> ProtocolState:
+        """State after an instant."""
+        run = self._scratch
+        run.restore(state)
+        run.fire(action)
+        system, pending, failed = run.state()
+        return ProtocolState(system, self._pending.setdefault(pending, pending), failed)
+
+    def is_complete(self, state: ProtocolState) -> bool:
+        """Whether all work has ended in a state."""
+        self._scratch.restore(state)
+        return self._scratch.system.is_complete

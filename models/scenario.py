@@ -1,0 +1,233 @@
+"""Scenarios: the shape, the rules and the work that a check or a run is about."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from frontier.admission import ADMISSION_RULES
+from frontier.replica import Replica, ReplicaConfig
+from frontier.rooms import ROOM_RULES
+from frontier.standin import STAND_IN_RULES
+from frontier.workload import FiniteWorkload
+
+MODELS: Final = ("moe", "dense")
+ARRIVALS: Final = ("burst", "open")
+PHASES: Final[Mapping[str, str]] = {
+    "p": "prefill",
+    "d": "decode",
+    "prefill": "prefill",
+    "decode": "decode",
+}
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be; the message names the field, the value and what was expected."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is checked or simulated (PROTOCOL.md sections 1, 3 and 4).
+
+    Parameters
+    ----------
+    lanes, stages, layers
+        Attention-DP lanes, pipeline stages, and model layers per stage; each at least 1.
+    batches
+        Number of batches of each lane, one entry per lane.
+    model
+        ``moe`` or ``dense``.
+    admission, stand_in, rooms
+        Names of the rules.
+    arrivals
+        ``burst`` (all at the start) or ``open`` (each at any time).
+    phases
+        Per lane the phase of each batch, ``prefill`` or ``decode``; None means all prefill.
+    ties
+        Whether several events may fall due at the same instant.
+
+    Raises
+    ------
+    ScenarioError
+        On the first field that is wrong.
+    """
+
+    lanes: int = 2
+    stages: int = 2
+    layers: int = 1
+    batches: tuple[int, ...] = (2, 2)
+    model: str = "moe"
+    admission: str = "ep_ordered"
+    stand_in: str = "standard"
+    rooms: str = "shared"
+    arrivals: str = "burst"
+    phases: tuple[tuple[str, ...], ...] | None = None
+    ties: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("lanes", "stages", "layers"):
+            _require_count(name, getattr(self, name), least=1)
+        if len(self.batches) != self.lanes:
+            raise ScenarioError(
+                f"batches must have one entry per lane: {self.lanes} lanes, "
+                f"but {len(self.batches)} entries {list(self.batches)}"
+            )
+        for lane, count in enumerate(self.batches):
+            _require_count(f"batches of lane {lane}", count, least=0)
+        _require_one_of("model", self.model, MODELS)
+        _require_one_of("admission", self.admission, ADMISSION_RULES)
+        _require_one_of("stand_in", self.stand_in, STAND_IN_RULES)
+        _require_one_of("rooms", self.rooms, ROOM_RULES)
+        _require_one_of("arrivals", self.arrivals, ARRIVALS)
+        if not isinstance(self.ties, bool):
+            raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
+        if self.phases is not None:
+            self._require_phases(self.phases)
+
+    def _require_phases(self, phases: tuple[tuple[str, ...], ...]) -> None:
+        if len(phases) != self.lanes:
+            raise ScenarioError(
+                f"phases must have one sequence per lane: {self.lanes} lanes, "
+                f"but {len(phases)} sequences"
+            )
+        for lane, (sequence, count) in enumerate(zip(phases, self.batches, strict=True)):
+            if len(sequence) != count:
+                raise ScenarioError(
+                    f"phases of lane {lane} must name one phase per batch: {count} batches, "
+                    f"but {len(sequence)} phases {list(sequence)}"
+                )
+            for phase in sequence:
+                _require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+
+    @property
+    def batch_phases(self) -> tuple[tuple[str, ...], ...]:
+        """Per lane the phase of each batch."""
+        if self.phases is not None:
+            return self.phases
+        return tuple(("prefill",) * count for count in self.batches)
+
+    @property
+    def config(self) -> ReplicaConfig:
+        """Shape and rules for the core."""
+        return ReplicaConfig(
+            lanes=self.lanes,
+            stages=self.stages,
+            layers=self.layers,
+            moe=self.model == "moe",
+            admission=ADMISSION_RULES[self.admission],
+            stand_in=STAND_IN_RULES[self.stand_in],
+            rooms=ROOM_RULES[self.rooms],
+        )
+
+    def make_replica(self) -> Replica:
+        """Build the replica with its workload, before its start."""
+        return Replica(self.config, FiniteWorkload(self.batch_phases, self.arrivals))
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as a plain JSON value."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["batches"] = list(self.batches)
+        if self.phases is not None:
+            values["phases"] = [list(sequence) for sequence in self.phases]
+        return values
+
+    def to_compact(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults, as plain JSON values."""
+        full = self.to_json()
+        defaults = {f.name: f.default for f in fields(self) if f.default is not MISSING}
+        return {
+            name: value for name, value in full.items() if getattr(self, name) != defaults[name]
+        }
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> Scenario:
+        """Build a scenario from named values as they stand in a file or on the command line.
+
+        ``batches`` may be one number for all lanes, a list, or ``"2,1"``; ``phases`` a list of
+        lists or ``"p,d;d,p"``, and then ``batches`` may be left out.
+
+        Raises
+        ------
+        ScenarioError
+            On an unknown field or a wrong value.
+        """
+        known = [f.name for f in fields(Scenario)]
+        for name in values:
+            if name not in known:
+                raise ScenarioError(
+                    f"unknown field {name!r} in the scenario; known fields: {', '.join(known)}"
+                )
+        given = dict(values)
+        lanes = given.get("lanes", Scenario.lanes)
+        _require_count("lanes", lanes, least=1)
+        phases = given.get("phases")
+        if phases is not None:
+            given["phases"] = _parse_phases(phases)
+        if "batches" in given:
+            given["batches"] = _parse_batches(given["batches"], lanes)
+        elif phases is not None:
+            given["batches"] = tuple(len(sequence) for sequence in given["phases"])
+        else:
+            given["batches"] = (2,) * lanes
+        return Scenario(**given)
+
+
+def _require_count(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ScenarioError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ScenarioError(f"unknown {name} {value!r}; expected one of: {', '.join(known)}")
+
+
+def _parse_batches(value: object, lanes: int) -> tuple[int, ...]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,) * lanes
+    if isinstance(value, str):
+        words = value.split(",")
+        try:
+            numbers = tuple(int(word) for word in words)
+        except ValueError:
+            raise ScenarioError(
+                f"batches must be a number or numbers separated by commas, got {value!r}"
+            ) from None
+        return numbers * lanes if len(numbers) == 1 else numbers
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    raise ScenarioError(f"batches must be a number or one number per lane, got {value!r}")
+
+
+def _parse_phases(value: object) -> tuple[tuple[str, ...], ...]:
+    if isinstance(value, str):
+        value = [[w for w in lane.split(",") if w.strip()] for lane in value.split(";")]
+    if not isinstance(value, list | tuple) or not all(isinstance(v, list | tuple) for v in value):
+        raise ScenarioError(
+            f"phases must be one sequence per lane, such as 'p,d;d,p', got {value!r}"
+        )
+    sequences = []
+    for lane, sequence in enumerate(value):
+        for phase in sequence:
+            _require_one_of(f"phase of lane {lane}", str(phase).strip(), PHASES)
+        sequences.append(tuple(PHASES[str(phase).strip()] for phase in sequence))
+    return tuple(sequences)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be read or is no TOML, naming the file and the place.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path} is not valid TOML: {error}") from None

@@ -1,0 +1,140 @@
+"""``frontier-verify compare-lanes``: simulated lanes against forward traces of a real engine."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperCommand
+
+from verify.files import write_text_atomically
+from verify.lanescompare.compare import Comparison, compare
+from verify.lanescompare.document import to_csv, to_json
+from verify.lanescompare.fields import LaneDataError
+from verify.lanescompare.ledger import Ledger, read_ledgers
+from verify.lanescompare.page import to_html
+from verify.lanescompare.prose import cell, findings, headline
+from verify.lanescompare.trace import read_trace
+
+STDOUT = "-"
+OUTPUTS: dict[str, Callable[[Comparison], str]] = {
+    "--json": to_json,
+    "--csv": to_csv,
+    "--html": to_html,
+}
+_COLOURS = {"MATCH": "green", "HOLDS": "green", "INFORMATIONAL": "dim"}
+
+
+class OptionalOutputs(TyperCommand):
+    """Lets an output option stand alone: without a file it means standard output."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Insert ``-`` after every output option that no value follows."""
+        filled = []
+        for place, arg in enumerate(args):
+            filled.append(arg)
+            following = args[place + 1 : place + 2]
+            alone = not following or (following[0] != STDOUT and following[0].startswith("-"))
+            if arg in OUTPUTS and alone:
+                filled.append(STDOUT)
+        return super().parse_args(ctx, filled)
+
+
+def compare_lanes(
+    trace: Annotated[
+        Path, typer.Option(help="Directory of one model's forward trace.", metavar="DIR")
+    ],
+    before: Annotated[
+        list[Path],
+        typer.Option(
+            help="Stage ledger of the rule with the known defect; repeat it for each burst, or "
+            "give a directory of ledgers.",
+            metavar="LEDGER",
+        ),
+    ],
+    after: Annotated[
+        list[Path],
+        typer.Option(
+            help="Stage ledger of the rule under test; likewise.",
+            metavar="LEDGER",
+        ),
+    ],
+    json: Annotated[
+        str | None, typer.Option(help="Write everything as JSON.", metavar="[FILE|-]")
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(help="Write the gap table as CSV.", metavar="[FILE|-]")
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Write a page with pictures.", metavar="[FILE|-]")
+    ] = None,
+) -> None:
+    """Compare simulated stage ledgers with forward traces of a real engine (M1-M5, V1-V5, N1, N4).
+
+    The ledgers choose which bursts are compared. Exit status: 0 all checks hold, 1 a mismatch, a
+    request not placed correctly or a negative control that is lost, 2 unusable input.
+    """
+    try:
+        comparison = compare(read_trace(trace), _read_all(before), _read_all(after))
+        wanted = {
+            option: target
+            for option, target in zip(OUTPUTS, (json, csv, html), strict=True)
+            if target is not None
+        }
+        _write(comparison, wanted)
+    except (LaneDataError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
+    if STDOUT not in wanted.values():
+        _show(comparison)
+    if comparison.status != "PASS" or not comparison.negative_control_holds:
+        raise typer.Exit(1)
+
+
+def _read_all(paths: Sequence[Path]) -> list[Ledger]:
+    return [ledger for path in paths for ledger in read_ledgers(path)]
+
+
+def _write(comparison: Comparison, wanted: dict[str, str]) -> None:
+    """Write every output, after all of them are known to have a place to go."""
+    if list(wanted.values()).count(STDOUT) > 1:
+        raise LaneDataError(
+            "two outputs for standard output", where=" ".join(wanted), remedy="name a file"
+        )
+    for option, target in wanted.items():
+        if target != STDOUT and not Path(target).parent.is_dir():
+            raise LaneDataError(
+                f"no directory {Path(target).parent}", where=f"{option} {target}", remedy="make it"
+            )
+    texts = [(target, OUTPUTS[option](comparison)) for option, target in wanted.items()]
+    for target, text in texts:
+        if target == STDOUT:
+            typer.echo(text, nl=False)
+        else:
+            write_text_atomically(Path(target), text)
+
+
+def _show(comparison: Comparison) -> None:
+    """Print the headline, every finding, and the gap table, one line a row."""
+    console = Console()
+    failed = comparison.status != "PASS" or not comparison.negative_control_holds
+    console.print(Text(headline(comparison), style="bold red" if failed else "bold green"))
+    for line in findings(comparison):
+        console.print(Text(f"  {line}"), soft_wrap=True)
+    first = comparison.bursts[0]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    rules = (first.after.ledger.admission, first.before.ledger.admission)
+    for name in ("check", "burst", "round", "status", "real", *rules):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for row in comparison.rows:
+        table.add_row(
+            row.check,
+            str(row.burst),
+            row.round,
+            Text(row.status, style=_COLOURS.get(row.status, "bold red")),
+            *(Text(cell(value)) for value in (row.vllm, row.after, row.before)),
+        )
+    console.print(table)

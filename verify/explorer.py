@@ -1,0 +1,167 @@
+"""The reference engine: breadth-first exploration of a model, state by state.
+
+Breadth-first, so that the path to the first violating state is a shortest schedule. Every
+reachable state is visited even after a violation is found, so that counts are those of the whole
+graph and every violating state is known (PROTOCOL.md section 5).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from verify.graph import Graph
+from verify.limits import Limits, Progress, ProgressCallback, memory_bytes
+from verify.model import A, Model, S
+from verify.properties import Property
+from verify.verdict import Holds, Stats, Undetermined, Verdict, Violated, Violation
+
+CHECK_EVERY = 256
+"""States expanded between two looks at the limits."""
+
+INTERRUPTED = "interrupted from the keyboard"
+
+
+@dataclass(frozen=True)
+class Exploration(Generic[S]):
+    """A verdict with what it rests on: the graph, and its states by index."""
+
+    verdict: Verdict
+    graph: Graph
+    states: tuple[S, ...]
+
+
+class _Search(Generic[S, A]):
+    """One breadth-first search; its queue is the tail of the list of states."""
+
+    def __init__(self, model: Model[S, A], properties: Sequence[Property[S]]) -> None:
+        self.model = model
+        self.properties = properties
+        self.graph = Graph()
+        self.index: dict[S, int] = {}
+        self.states: list[S] = []
+        self.found: list[tuple[int, str, str]] = []
+
+    def add(self, state: S, parent: int, action: int) -> int:
+        known = self.index.get(state)
+        if known is not None:
+            return known
+        index = self.graph.add_state(parent, action)
+        self.index[state] = index
+        self.states.append(state)
+        return index
+
+    def expand(self, source: int) -> None:
+        """Add every successor of a state, then check the state."""
+        model, state, graph = self.model, self.states[source], self.graph
+        actions = model.actions(state)
+        for number, action in enumerate(actions):
+            graph.targets.append(self.add(model.step(state, action), source, number))
+        graph.offsets.append(len(graph.targets))
+        for prop in self.properties:
+            message = prop.violation(state, not actions)
+            if message is not None:
+                self.found.append((source, prop.name, message))
+
+    def violations(self) -> tuple[Violation, ...]:
+        return tuple(
+            Violation(name, message, index, *self.graph.path_to(index))
+            for index, name, message in self.found
+        )
+
+
+def explore(
+    model: Model[S, A],
+    properties: Sequence[Property[S]],
+    *,
+    limits: Limits | None = None,
+    progress: ProgressCallback | None = None,
+    stop_at_first: bool = False,
+    must_terminate: bool = True,
+) -> Exploration[S]:
+    """Visit every reachable state and judge the properties.
+
+    Parameters
+    ----------
+    model
+        The transition system.
+    properties
+        Conditions on every state.
+    limits
+        When to give up; a limit without a violation gives :class:`Undetermined`.
+    progress
+        Called every few hundred states.
+    stop_at_first
+        End the search at the first violating state; counts are then of the part seen.
+    must_terminate
+        Whether a cycle is a violation (``termination``): the work is finite.
+
+    Returns
+    -------
+    Exploration
+        :class:`Holds` only if the whole graph was visited. An interrupt from the keyboard ends
+        the search like a limit.
+    """
+    limits = limits or Limits()
+    state_limit = sys.maxsize if limits.max_states is None else limits.max_states
+    search = _Search(model, properties)
+    start, memory_before = time.monotonic(), memory_bytes()
+    limit: str | None = None
+    source = 0
+    try:
+        for number, state in enumerate(model.initial_states()):
+            search.add(state, -1, number)
+        while source < len(search.states):
+            if source % CHECK_EVERY == 0 or len(search.states) > state_limit:
+                seconds, memory = time.monotonic() - start, memory_bytes()
+                limit = limits.exceeded(len(search.states), seconds, memory)
+                if progress is not None:
+                    progress(_progress(search, source, seconds, memory))
+                if limit is not None:
+                    break
+            search.expand(source)
+            source += 1
+            if stop_at_first and search.found:
+                limit = "stopped at the first violating state"
+                break
+    except KeyboardInterrupt:
+        limit = INTERRUPTED
+    complete = limit is None
+    graph = search.graph
+    violations = search.violations()
+    if complete and must_terminate and not violations:
+        violations = _non_termination(graph)
+    stats = Stats(
+        states=graph.states,
+        transitions=graph.transitions,
+        max_depth=graph.depth[-1] if graph.states else 0,
+        elapsed_s=time.monotonic() - start,
+        memory_bytes=max(0, memory_bytes() - memory_before),
+        complete=complete,
+    )
+    verdict: Verdict
+    if violations:
+        verdict = Violated(stats, violations)
+    elif limit is None:
+        verdict = Holds(stats)
+    else:
+        verdict = Undetermined(stats, limit)
+    return Exploration(verdict, graph, tuple(search.states))
+
+
+def _progress(search: _Search[S, A], source: int, seconds: float, memory: int) -> Progress:
+    states = len(search.states)
+    depth = search.graph.depth[source] if states else 0
+    transitions, violations = search.graph.transitions, len(search.found)
+    return Progress(states, transitions, depth, states - source, violations, seconds, memory)
+
+
+def _non_termination(graph: Graph) -> tuple[Violation, ...]:
+    index = graph.state_on_cycle()
+    if index is None:
+        return ()
+    message = "the state can be reached from itself again: the run need not end"
+    return (Violation("termination", message, index, *graph.path_to(index)),)

@@ -1,0 +1,64 @@
+"""Limits of an exploration, and the progress it reports."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_STATM = Path("/proc/self/statm")
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def memory_bytes() -> int:
+    """Resident memory of this process, in bytes; its peak where the system tells no more."""
+    try:
+        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up, None for never.
+
+    ``max_states`` counts stored states, ``max_seconds`` wall-clock seconds, ``max_memory_gb``
+    resident memory of the process in units of 10**9 bytes.
+    """
+
+    max_states: int | None = None
+    max_seconds: float | None = None
+    max_memory_gb: float | None = None
+
+    def exceeded(self, states: int, seconds: float, memory: int) -> str | None:
+        """Say which limit is reached, or None."""
+        if self.max_states is not None and states > self.max_states:
+            return f"the limit of {self.max_states} states was reached"
+        if self.max_seconds is not None and seconds >= self.max_seconds:
+            return f"the limit of {self.max_seconds:g} seconds was reached"
+        if self.max_memory_gb is not None and memory >= self.max_memory_gb * 1e9:
+            return f"the limit of {self.max_memory_gb:g} GB of memory was reached"
+        return None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an exploration is; ``memory`` in bytes, ``seconds`` of wall clock."""
+
+    states: int
+    transitions: int
+    depth: int
+    queue: int
+    violations: int
+    seconds: float
+    memory: int
+
+    @property
+    def rate(self) -> float:
+        """States a second since the start."""
+        return self.states / self.seconds if self.seconds > 0 else 0.0
+
+
+ProgressCallback = Callable[[Progress], None]

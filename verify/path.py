@@ -1,0 +1,79 @@
+"""Paths: a schedule as a short string that carries its own scenario.
+
+A path is the initial state's index and action numbers. Encoded, it also holds the scenario it
+belongs to and a fingerprint of the state it ends in, so that ``replay`` needs nothing else and
+refuses a string that was cut, edited, or made by a version that numbers actions otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+PREFIX: Final = "fv1-"
+"""Marks an encoded path and its format version."""
+
+
+class PathError(ValueError):
+    """A string that is no path of this version; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class EncodedPath:
+    """A decoded path string.
+
+    ``scenario`` holds plain JSON values; ``fingerprint`` is that of the last state.
+    """
+
+    scenario: Mapping[str, Any]
+    initial: int
+    actions: tuple[int, ...]
+    fingerprint: str
+
+
+def fingerprint(state: Hashable) -> str:
+    """Twelve hexadecimal digits that identify a state's printed form."""
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
+
+
+def encode(path: EncodedPath) -> str:
+    """Write a path as one word of letters, digits, ``-`` and ``_``."""
+    content = [dict(path.scenario), path.initial, list(path.actions), path.fingerprint]
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
+    packed = zlib.compress(text, 9)
+    check = zlib.crc32(packed).to_bytes(4, "big")
+    return PREFIX + base64.urlsafe_b64encode(check + packed).decode().rstrip("=")
+
+
+def decode(word: str) -> EncodedPath:
+    """Read what :func:`encode` wrote.
+
+    Raises
+    ------
+    PathError
+        If the string is no path, is of another version, or was cut or changed.
+    """
+    word = word.strip()
+    if not word.startswith(PREFIX):
+        known = word.startswith("fv") and "-" in word[:6]
+        what = "has another format version" if known else "is no encoded path"
+        raise PathError(f"{word[:40]!r} {what}; expected a string that starts with {PREFIX!r}")
+    body = word[len(PREFIX) :]
+    try:
+        raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    except (binascii.Error, ValueError):
+        raise PathError("the path has characters that no path contains; copy it whole") from None
+    check, packed = raw[:4], raw[4:]
+    if len(raw) < 5 or zlib.crc32(packed).to_bytes(4, "big") != check:
+        raise PathError("the path was cut or changed (its checksum differs); copy it whole")
+    try:
+        scenario, initial, actions, mark = json.loads(zlib.decompress(packed))
+        return EncodedPath(dict(scenario), int(initial), tuple(map(int, actions)), str(mark))
+    except (ValueError, TypeError, zlib.error) as error:
+        raise PathError(f"the path's content cannot be read: {error}") from None
