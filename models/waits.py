@@ -7,6 +7,7 @@ pending event of its own moves by itself and has no wait.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from frontier.context import StageExecutionContext
@@ -186,8 +187,14 @@ class _Waits:
 
 
 def lane_waits(replica: Replica, pending: Sequence[Event]) -> WaitFor:
-    """Analyse who waits for whom in a live replica with these pending timed events."""
-    return analyse(tuple(_Waits(replica, pending).all()))
+    """Analyse who waits for whom in a live replica with these pending timed events.
+
+    The cycle starts at a lane that waits in a room, if one does.
+    """
+    analysis = analyse(tuple(_Waits(replica, pending).all()))
+    cycle = analysis.cycle
+    start = next((i for i, edge in enumerate(cycle) if edge.kind == IN_ROOM), 0)
+    return replace(analysis, cycle=cycle[start:] + cycle[:start])
 
 
 def classify(analysis: WaitFor) -> str:

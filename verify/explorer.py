@@ -132,8 +132,10 @@ def explore(
     complete = limit is None
     graph = search.graph
     violations = search.violations()
-    if complete and must_terminate and not violations:
-        violations = _non_termination(graph)
+    cycle = graph.state_on_cycle() if complete else None
+    if must_terminate and cycle is not None:
+        message = "the state can be reached from itself again: the run need not end"
+        violations += (Violation("termination", message, cycle, *graph.path_to(cycle)),)
     stats = Stats(
         states=graph.states,
         transitions=graph.transitions,
@@ -141,6 +143,7 @@ def explore(
         elapsed_s=time.monotonic() - start,
         memory_bytes=max(0, memory_bytes() - memory_before),
         complete=complete,
+        acyclic=cycle is None if complete else None,
     )
     verdict: Verdict
     if violations:
@@ -157,11 +160,3 @@ def _progress(search: _Search[S, A], source: int, seconds: float, memory: int) -
     depth = search.graph.depth[source] if states else 0
     transitions, violations = search.graph.transitions, len(search.found)
     return Progress(states, transitions, depth, states - source, violations, seconds, memory)
-
-
-def _non_termination(graph: Graph) -> tuple[Violation, ...]:
-    index = graph.state_on_cycle()
-    if index is None:
-        return ()
-    message = "the state can be reached from itself again: the run need not end"
-    return (Violation("termination", message, index, *graph.path_to(index)),)

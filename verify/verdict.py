@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class Stats:
     """What an exploration saw.
 
-    ``complete`` says that every reachable state was expanded; ``max_depth`` is the number of
-    transitions to the farthest state; ``memory_bytes`` what the process grew by.
+    ``complete`` says that every reachable state was expanded, ``acyclic`` (None unless complete)
+    that no state can be reached from itself; ``max_depth`` is the number of transitions to the
+    farthest state; ``memory_bytes`` what the process grew by.
     """
 
     states: int
@@ -19,6 +20,7 @@ class Stats:
     elapsed_s: float
     memory_bytes: int
     complete: bool
+    acyclic: bool | None
 
     @property
     def states_per_s(self) -> float:

@@ -1,1 +1,41 @@
 """The command-line program ``frontier-verify``: one file per command, composed here."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from models.scenario import ScenarioError
+from verify.cli import cases
+from verify.cli.check import check
+from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
+from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.replay import replay
+from verify.cli.simulate import simulate
+from verify.path import PathError
+
+app = typer.Typer(
+    name="frontier-verify",
+    help="Prove or refute stage admission protocols of mixture-of-experts serving engines.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(check)
+app.command()(simulate)
+app.command()(replay)
+app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
+app.add_typer(cases.app, name="cases")
+
+
+def main() -> None:
+    """Run the program; bad input ends with one message on standard error and exit code 2."""
+    try:
+        app()
+    except (UsageError, ScenarioError, PathError) as error:
+        print(f"frontier-verify: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

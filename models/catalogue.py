@@ -1,0 +1,132 @@
+"""The case catalogue: one TOML file per case, with its scenario, expectation and reason."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from models.scenario import Scenario, ScenarioError, read_toml
+
+CASES: Final = Path(__file__).parent / "cases"
+_EXPECTATIONS: Final = ("verdict", "class", "states", "transitions", "depth", "violating_states")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a case claims; fields that do not apply are None.
+
+    ``depth`` is the number of transitions on a shortest violating schedule; ``reached`` the
+    reachability claims without which the verdict would be vacuous.
+    """
+
+    verdict: str
+    classification: str | None
+    states: int
+    transitions: int
+    depth: int | None
+    violating_states: int
+    reached: tuple[str, ...]
+
+    def differences(self, found: dict[str, Any]) -> list[str]:
+        """Compare with the JSON of a check; one line per difference."""
+        wanted: dict[str, Any] = {
+            "verdict": self.verdict,
+            "classification": self.classification,
+            "states": self.states,
+            "transitions": self.transitions,
+            "depth": self.depth,
+            "violating_states": self.violating_states,
+        }
+        lines = [
+            f"{name}: expected {value}, found {found[name]}"
+            for name, value in wanted.items()
+            if found[name] != value
+        ]
+        lines += [f"never reached: {c}" for c in self.reached if not found["reached"].get(c)]
+        return lines
+
+
+@dataclass(frozen=True)
+class Case:
+    """A named scenario with its expectation.
+
+    ``twin`` names the case one change away that holds, for every violated one.
+    """
+
+    name: str
+    title: str
+    reason: str
+    scenario: Scenario
+    expect: Expectation
+    twin: str | None
+
+
+def load_case(path: Path) -> Case:
+    """Read one case file.
+
+    Raises
+    ------
+    ScenarioError
+        If a table or field is missing or wrong, naming the file.
+    """
+    content = read_toml(path)
+    try:
+        expect = content["expect"]
+        return Case(
+            name=path.stem,
+            title=content["title"],
+            reason=" ".join(content["reason"].split()),
+            scenario=Scenario.of(content["scenario"]),
+            expect=Expectation(
+                verdict=expect["verdict"],
+                classification=expect.get("class"),
+                states=expect["states"],
+                transitions=expect["transitions"],
+                depth=expect.get("depth"),
+                violating_states=expect.get("violating_states", 0),
+                reached=tuple(expect.get("reached", ())),
+            ),
+            twin=content.get("twin"),
+        )
+    except KeyError as error:
+        raise ScenarioError(f"{path} lacks {error.args[0]!r}") from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> dict[str, Case]:
+    """Every case by name, in order of name."""
+    cases = [load_case(path) for path in sorted(CASES.glob("*.toml"))]
+    return {case.name: case for case in cases}
+
+
+def find_case(name: str) -> Case:
+    """Return a case of the catalogue.
+
+    Raises
+    ------
+    ScenarioError
+        If there is none, with the closest names.
+    """
+    cases = catalogue()
+    if name in cases:
+        return cases[name]
+    close = difflib.get_close_matches(name, cases, n=3)
+    hint = f"; did you mean {' or '.join(close)}?" if close else "; see frontier-verify cases list"
+    raise ScenarioError(f"no case named {name!r} in the catalogue{hint}")
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario from a TOML file: fields at the top level, or in a table ``[scenario]``."""
+    content = read_toml(path)
+    values = content.get("scenario", content)
+    if not isinstance(values, dict):
+        raise ScenarioError(f"{path}: scenario must be a table, got {values!r}")
+    try:
+        return Scenario.of(values)
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: {error}") from None

@@ -1,0 +1,142 @@
+"""Why a state is a violation, in sentences that a person understands in one minute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from frontier.context import StageExecutionContext
+from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
+from frontier.replica import Replica
+from models.waits import (
+    CIRCULAR_WAIT,
+    CORE_ERROR,
+    INVARIANT_VIOLATION,
+    LOST_WAKEUP,
+    SPLIT_RENDEZVOUS,
+    STRANDED_RENDEZVOUS,
+    ticket_name,
+)
+from verify.waitfor import Edge, WaitFor, chain
+
+_HEADLINES: Final = {
+    CIRCULAR_WAIT: "Circular wait: each participant waits for the next, and the last for the first",
+    LOST_WAKEUP: "Lost wake-up: a lane would be admitted now, but nothing is left that retries it",
+    STRANDED_RENDEZVOUS: "Stranded rendezvous: a lane waits in a room that nobody will enter",
+    SPLIT_RENDEZVOUS: "Split rendezvous: lanes that need each other wait in different rooms",
+    CORE_ERROR: "Core error: the stage context rejected a call that the protocol makes",
+    INVARIANT_VIOLATION: "Broken invariant",
+}
+
+
+def _sentence(name: str, reason: str) -> str:
+    return f"{name[0].upper()}{name[1:]} {reason}."
+
+
+def _prose(edges: Sequence[Edge]) -> list[str]:
+    return [_sentence(edge.source, edge.reason) for edge in edges]
+
+
+def _dead_end_prose(analysis: WaitFor) -> list[str]:
+    """Shortest chain from a lane in a room to a wait that nothing ends."""
+    chains = [(chain(analysis, name), name) for name in analysis.stuck]
+    ends = {wait.source: wait for wait in analysis.dead_ends}
+    useful = [edges for edges, _ in chains if edges and edges[0].kind == "in_room"]
+    if useful:
+        edges = min(useful, key=len)
+        end = ends[edges[-1].target]
+        return [*_prose(edges), _sentence(end.source, end.reason)]
+    return [_sentence(wait.source, wait.reason) for wait in analysis.dead_ends]
+
+
+def after_instants(depth: int) -> str:
+    """When a schedule of this many instants ends, in words."""
+    return f"after {depth} instant" + ("s" if depth != 1 else "")
+
+
+def explain(classification: str, analysis: WaitFor, when: str, message: str) -> str:
+    """Write the paragraph: headline, the chain edge by edge, the contradiction.
+
+    Parameters
+    ----------
+    classification
+        Class of the violation (:mod:`models.waits`).
+    analysis
+        Who waits for whom in the violating state.
+    when
+        When the state is reached, in words.
+    message
+        What the violated property says.
+    """
+    lines = [f"{_HEADLINES.get(classification, classification)} ({when}: {message})."]
+    if classification in (CIRCULAR_WAIT, SPLIT_RENDEZVOUS):
+        first = analysis.cycle[0].source
+        lines += _prose(analysis.cycle)
+        lines.append(f"So {first} waits for itself, and no event is left to break the circle.")
+    elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS):
+        lines += _dead_end_prose(analysis)
+        lines.append("No event is left, so this never changes.")
+    return " ".join(lines)
+
+
+def refusal_note(replica: Replica, stage: int, lane: int) -> str:
+    """Say why a lane's head is refused at a stage now."""
+    head = replica.schedulers[stage][lane].queue[0]
+    ticket = replica.tickets[stage].get(head)
+    context = replica.contexts[stage]
+    if ticket is None or not isinstance(context, StageExecutionContext):
+        return "refused"
+    words = []
+    for refusal in context.refusals(ticket):
+        if refusal.reason == "behind":
+            words.append("behind " + ", ".join(ticket_name(t) for t in refusal.blockers))
+        else:
+            words.append(refusal.reason.replace("_", " "))
+    return "refused: " + "; ".join(words)
+
+
+class Narrator:
+    """An observer that keeps one note per handled event: admitted, refused and why, dispatched.
+
+    Attributes
+    ----------
+    lines
+        ``(event, note)`` in the order of handling; the note may be empty.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[Event, str]] = []
+
+    def __call__(self, system: Any, event: Event, follow: Sequence[Event]) -> None:
+        """Note one handled event."""
+        self.lines.append((event, self._note(system, event, follow)))
+
+    def take(self) -> list[tuple[Event, str]]:
+        """Return the notes since the last call."""
+        lines, self.lines = self.lines, []
+        return lines
+
+    def _note(self, system: Any, event: Event, follow: Sequence[Event]) -> str:
+        if not isinstance(system, Replica):
+            return ""
+        wave = next((e for e in follow if e.kind == WAVE_END), None)
+        if wave is not None:
+            lanes = ", ".join(str(b.lane) for b in wave.members)
+            return f"room full: EP wave of lane {lanes} dispatched"
+        if event.kind == STAGE_SCHEDULE:
+            return self._schedule_note(system, event, follow)
+        if event.kind == ATTENTION_DONE:
+            filled = [e.lane for e in follow if e.kind == STAND_IN]
+            if filled:
+                return f"enters the room; placeholder for lane {', '.join(map(str, filled))}"
+            return "enters the room and waits there"
+        return ""
+
+    def _schedule_note(self, replica: Replica, event: Event, follow: Sequence[Event]) -> str:
+        if follow and follow[0].kind in (ATTENTION_DONE, STAGE_END):
+            batch = follow[0].batch
+            return "admitted" if batch is None else f"batch {batch.number} admitted"
+        scheduler = replica.schedulers[event.stage][event.lane]
+        if scheduler.busy or not scheduler.queue:
+            return "nothing to do"
+        return refusal_note(replica, event.stage, event.lane)

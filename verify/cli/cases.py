@@ -1,0 +1,47 @@
+"""``frontier-verify cases``: look at the catalogue."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from models.catalogue import CASES, catalogue, find_case
+from verify.cli.render import out, scenario_line, verdict_markup
+
+app = typer.Typer(help="List or show the cases of the catalogue.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_cases() -> None:
+    """List every case with its claim."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("case", "claim", "class", "title"):
+        table.add_column(column, no_wrap=True)
+    for case in catalogue().values():
+        claim = verdict_markup(case.expect.verdict)
+        table.add_row(case.name, claim, case.expect.classification or "", case.title)
+    out.print(table, soft_wrap=True)
+
+
+@app.command("show")
+def show_case(
+    name: Annotated[str, typer.Argument(metavar="CASE", help="Name of a case.")],
+) -> None:
+    """Show one case: scenario, claim, reason, twin, and the file it is in."""
+    case = find_case(name)
+    expect = case.expect
+    out.print(f"[bold]{case.title}[/]")
+    out.print(scenario_line(case.scenario))
+    claim = f"claim: {verdict_markup(expect.verdict)}"
+    if expect.classification:
+        claim += f", {expect.classification} at depth {expect.depth}"
+        claim += f", {expect.violating_states} violating states"
+    out.print(f"{claim}; {expect.states} states, {expect.transitions} transitions")
+    out.print(f"reason: {case.reason}")
+    if case.twin:
+        out.print(f"twin that holds: {case.twin}")
+    if expect.reached:
+        out.print(f"must be reached: {'; '.join(expect.reached)}")
+    out.print(f"file: models/cases/{(CASES / case.name).name}.toml")

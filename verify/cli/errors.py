@@ -1,0 +1,54 @@
+"""Bad input: one clear message on standard error and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from verify.files import write_text_atomically
+
+BAD_INPUT = 2
+UNDETERMINED = 3
+
+
+class UsageError(Exception):
+    """Something a person can put right; the message says what, where, and what to do."""
+
+
+def write_result(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written.
+    """
+    try:
+        write_text_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def require_writable(path: Path | None) -> None:
+    """Check, before long work, that a result file can be written; ``-`` is standard output.
+
+    Raises
+    ------
+    UsageError
+        If the folder does not exist or the path is a folder.
+    """
+    if path is None or str(path) == "-":
+        return
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder; give a file name")
+
+
+def emit(path: Path, text: str) -> None:
+    """Write a result to a file, or to standard output for ``-``."""
+    if str(path) == "-":
+        typer.echo(text)
+    else:
+        write_result(path, text + "\n")

@@ -1,0 +1,96 @@
+"""Scenario options that ``check``, ``simulate`` and others share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from models.catalogue import find_case, load_scenario
+from models.scenario import Scenario
+
+_SHAPE = "Shape"
+_RULES = "Rules"
+_WORK = "Work"
+
+Source = Annotated[
+    str | None,
+    typer.Argument(metavar="[CASE|FILE.toml]", help="A catalogue case or a scenario file."),
+]
+Lanes = Annotated[int | None, typer.Option(help="Attention-DP lanes.", rich_help_panel=_SHAPE)]
+Stages = Annotated[int | None, typer.Option(help="Pipeline stages.", rich_help_panel=_SHAPE)]
+Layers = Annotated[int | None, typer.Option(help="Model layers per stage.", rich_help_panel=_SHAPE)]
+Batches = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|a,b,…",
+        help="Batches of every lane, or of each lane in turn.",
+        rich_help_panel=_WORK,
+    ),
+]
+ModelKind = Annotated[
+    str | None, typer.Option("--model", help="moe or dense.", rich_help_panel=_SHAPE)
+]
+Admission = Annotated[
+    str | None,
+    typer.Option(
+        help="strict_fifo, lane_aware, ep_ordered or late_ticket.", rich_help_panel=_RULES
+    ),
+]
+StandIn = Annotated[
+    str | None,
+    typer.Option(help="standard, withdraw_joined or blocked_is_idle.", rich_help_panel=_RULES),
+]
+Rooms = Annotated[str | None, typer.Option(help="shared or by_phase.", rich_help_panel=_RULES)]
+Arrivals = Annotated[
+    str | None,
+    typer.Option(help="burst: all at the start; open: each at any time.", rich_help_panel=_WORK),
+]
+Phases = Annotated[
+    str | None,
+    typer.Option(
+        metavar="p,d;d,p", help="Phase of each batch, lane by lane.", rich_help_panel=_WORK
+    ),
+]
+Ties = Annotated[
+    bool | None,
+    typer.Option(
+        "--ties/--no-ties",
+        help="Whether events may fall due at the same instant; default: yes.",
+        rich_help_panel=_RULES,
+    ),
+]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE|-", help="Write the result as JSON."),
+]
+
+
+def load_source(source: str) -> Scenario:
+    """Return the scenario of a file (by its suffix or because it exists) or of a case."""
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        return load_scenario(path)
+    return find_case(source).scenario
+
+
+def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
+    """Build a scenario: the source's fields, with those given as options put over them.
+
+    A new number of lanes, batches or phases discards what the source says of the others.
+
+    Raises
+    ------
+    ScenarioError
+        If the source cannot be read or the fields do not fit together.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    base: dict[str, Any] = {}
+    if source is not None:
+        base = load_source(source).to_json()
+        if base["phases"] is None or "batches" in given or "lanes" in given:
+            del base["phases"]
+        if "phases" in given or ("lanes" in given and "batches" not in given):
+            del base["batches"]
+    return Scenario.of({**base, **given})

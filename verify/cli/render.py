@@ -1,0 +1,157 @@
+"""What a person reads: verdict lines, the explanation, tables of stages, live progress."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from models.scenario import Scenario
+from verify.cli.checking import CheckResult, Witness
+from verify.limits import Progress, ProgressCallback
+
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+_COLOURS = {"holds": "green", "violated": "red", "undetermined": "yellow"}
+_LINE_EVERY_S = 10.0
+
+
+def verdict_markup(word: str) -> str:
+    """Colour a verdict's word."""
+    return f"[bold {_COLOURS.get(word, 'white')}]{word}[/]"
+
+
+def scenario_line(scenario: Scenario, timed: bool = False) -> str:
+    """One line that names shape, rules and work."""
+    batches = scenario.batches
+    work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
+    return (
+        f"{scenario.lanes} lanes x {scenario.stages} stages x {work} batches, "
+        f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
+        f"{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
+        f"{scenario.arrivals} arrivals"
+    ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
+
+
+def _progress_text(p: Progress) -> str:
+    found = f", {p.violations} violating" if p.violations else ""
+    return (
+        f"{p.states:,} states, {p.transitions:,} transitions, {p.rate:,.0f} states/s, "
+        f"depth {p.depth}, queue {p.queue:,}, {p.memory / 1e9:.2f} GB{found}"
+    )
+
+
+@contextmanager
+def live_progress(label: str) -> Iterator[ProgressCallback]:
+    """Show an exploration's progress: a live line on a terminal, else a line every 10 seconds."""
+    if err.is_terminal:
+        with err.status(label) as status:
+            yield lambda p: status.update(f"{label}: {_progress_text(p)}")
+        return
+    last = time.monotonic()
+
+    def report(p: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _LINE_EVERY_S:
+            last = time.monotonic()
+            err.print(f"{label}: {_progress_text(p)}")
+
+    yield report
+
+
+def ticket_text(ticket: dict[str, Any]) -> str:
+    """One ticket of the table of stages."""
+    return f"seq {ticket['seq']}: {ticket['operation']}"
+
+
+def stage_table(stages: list[dict[str, Any]]) -> Table:
+    """Table of stages: active, FIFO, sealed, rooms, lanes."""
+    table = Table(title="State", title_justify="left", show_lines=True)
+    for column in ("stage", "active", "FIFO (head first)", "sealed", "rooms", "lanes"):
+        table.add_column(column, overflow="fold")
+    for stage in stages:
+        rooms = [
+            f"{room['phase'] + ' ' if room['phase'] else ''}layer {room['layer']}: "
+            f"holds lane {_numbers(room['holds'])}"
+            + (f", placeholder {_numbers(room['placeholders'])}" if room["placeholders"] else "")
+            + f", waits for lane {_numbers(room['waits_for'])}"
+            for room in stage["rooms"]
+        ]
+        lanes = [
+            f"lane {lane['lane']}: "
+            + (f"runs {lane['running']}" if lane["running"] is not None else "not busy")
+            + (f", queued {_numbers(lane['queued'])}" if lane["queued"] else "")
+            for lane in stage["lanes"]
+        ]
+        table.add_row(
+            str(stage["stage"]),
+            "\n".join(map(ticket_text, stage["active"])) or "-",
+            "\n".join(map(ticket_text, stage["fifo"])) or "-",
+            "yes" if stage["sealed"] else "no",
+            "\n".join(rooms) or "-",
+            "\n".join(lanes),
+        )
+    return table
+
+
+def _numbers(values: list[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def print_cycle(names: list[str]) -> None:
+    """Print the wait-for cycle, if there is one."""
+    if names:
+        out.print(f"\n[bold]Cycle[/]  {' -> '.join([*names, names[0]])}")
+
+
+def print_witness(witness: Witness) -> None:
+    """Print a violation: schedule, state, cycle, explanation, and how to replay it."""
+    out.print("\n[bold]Schedule[/] (what falls due, instant by instant)")
+    if not witness.schedule:
+        out.print("  none: the initial state is violating")
+    for number, instant in enumerate(witness.schedule, start=1):
+        out.print(f"  {number:>3}  " + "  together with  ".join(map(str, instant)))
+    out.print()
+    out.print(stage_table(witness.stages))
+    print_cycle([edge.source for edge in witness.wait_for.cycle])
+    out.print(f"\n[bold]Why[/]  {witness.text}")
+    out.print("\n[bold]Replay[/]")
+    out.print(f"frontier-verify replay {witness.path}")
+
+
+def print_result(result: CheckResult) -> None:
+    """Print the verdict on one scenario."""
+    stats = result.exploration.verdict.stats
+    out.print(scenario_line(result.scenario))
+    seen = f"{stats.states:,} states, {stats.transitions:,} transitions"
+    word = result.verdict_word
+    if word == "holds":
+        out.print(
+            f"{verdict_markup(word)}: every timing completes ({seen}; the graph is acyclic, "
+            f"every end is complete)"
+        )
+        missed = [claim for claim, reached in result.reached.items() if not reached]
+        if missed:
+            out.print(f"never happened in any timing: {'; '.join(missed)}")
+    elif word == "undetermined":
+        limit = result.to_json()["limit"]
+        out.print(
+            f"{verdict_markup(word)}: {limit}; {seen}, no violation so far, "
+            f"but not everything was seen (deepest instant {stats.max_depth})"
+        )
+    else:
+        data = result.to_json()
+        part = "" if stats.complete else ", exploration not complete"
+        out.print(
+            f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
+            f"{data['depth']}; {data['violating_states']} violating states among {seen}{part}"
+        )
+        for witness in result.witnesses:
+            print_witness(witness)
+    err.print(f"{stats.elapsed_s:.2f} s, {stats.states_per_s:,.0f} states/s", style="dim")

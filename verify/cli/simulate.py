@@ -1,0 +1,162 @@
+"""``frontier-verify simulate``: one timed run of a scenario through the discrete-event loop."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from frontier.des import Simulation
+from frontier.durations import MILLISECOND, ConstantDurations, Durations, WithArrivals
+from frontier.events import CoreError
+from models.explanation import explain
+from models.scenario import Scenario, ScenarioError
+from models.view import describe_stages
+from models.waits import CORE_ERROR, classify, lane_waits
+from verify.cli import options as opt
+from verify.cli.checking import wait_for_json
+from verify.cli.errors import emit, require_writable
+from verify.cli.render import out, print_cycle, scenario_line, stage_table
+
+_TIMES = "Times"
+Millis = Annotated[float, typer.Option(help="Milliseconds.", rich_help_panel=_TIMES)]
+
+
+def _nanoseconds(name: str, milliseconds: float, least: int = 1) -> int:
+    value = round(milliseconds * MILLISECOND)
+    if value < least:
+        raise ScenarioError(f"{name} must be greater than 0 ms, got {milliseconds:g}")
+    return value
+
+
+def parse_times(text: str, batches: tuple[int, ...]) -> list[list[int]]:
+    """Read arrival times: milliseconds per batch separated by commas, lanes by semicolons.
+
+    Raises
+    ------
+    ScenarioError
+        If the times are no numbers, negative, or do not match the batches of the lanes.
+    """
+    lanes = [[word for word in lane.split(",") if word.strip()] for lane in text.split(";")]
+    if [len(lane) for lane in lanes] != list(batches):
+        raise ScenarioError(
+            f"times must give one arrival per batch, lanes separated by ';': expected "
+            f"{list(batches)} per lane, got {[len(lane) for lane in lanes]}"
+        )
+    try:
+        times = [[round(float(word) * MILLISECOND) for word in lane] for lane in lanes]
+    except ValueError:
+        raise ScenarioError(f"times must be milliseconds such as '0;2;8', got {text!r}") from None
+    if any(time < 0 for lane in times for time in lane):
+        raise ScenarioError(f"times must not be negative, got {text!r}")
+    return times
+
+
+def simulate(
+    source: opt.Source = None,
+    lanes: opt.Lanes = None,
+    stages: opt.Stages = None,
+    layers: opt.Layers = None,
+    batches: opt.Batches = None,
+    model: opt.ModelKind = None,
+    admission: opt.Admission = None,
+    stand_in: opt.StandIn = None,
+    rooms: opt.Rooms = None,
+    arrivals: opt.Arrivals = None,
+    phases: opt.Phases = None,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            metavar="a,b;c,d",
+            help="Arrival of each batch in ms, lane by lane; implies --arrivals open.",
+            rich_help_panel=_TIMES,
+        ),
+    ] = None,
+    attention_ms: Millis = 8.0,
+    wave_ms: Millis = 6.0,
+    tail_ms: Millis = 8.0,
+    json_file: opt.JsonFile = None,
+) -> None:
+    """Run one timing of a scenario and say whether it completes or drains, and why.
+
+    Exit code: 0 complete, 1 drained or failed, 2 bad input.
+    """
+    require_writable(json_file)
+    scenario = opt.scenario_from(
+        source,
+        {
+            "lanes": lanes,
+            "stages": stages,
+            "layers": layers,
+            "batches": batches,
+            "model": model,
+            "admission": admission,
+            "stand_in": stand_in,
+            "rooms": rooms,
+            "arrivals": "open" if times is not None and arrivals is None else arrivals,
+            "phases": phases,
+        },
+    )
+    durations: Durations = ConstantDurations(
+        scenario.model == "moe",
+        scenario.layers,
+        _nanoseconds("attention-ms", attention_ms),
+        _nanoseconds("wave-ms", wave_ms),
+        _nanoseconds("tail-ms", tail_ms),
+    )
+    if times is not None:
+        if scenario.arrivals != "open":
+            raise ScenarioError("times need open arrivals; leave out --arrivals or say open")
+        durations = WithArrivals(durations, parse_times(times, scenario.batches))
+    data = run_timed(scenario, durations)
+    if str(json_file) != "-":
+        _print(scenario, data)
+    if json_file is not None:
+        emit(json_file, json.dumps(data, indent=1))
+    raise typer.Exit(0 if data["outcome"] == "complete" else 1)
+
+
+def run_timed(scenario: Scenario, durations: Durations) -> dict[str, Any]:
+    """Run a scenario to its end and return the outcome with its explanation, as JSON values."""
+    replica = scenario.make_replica()
+    simulation = Simulation(replica, durations)
+    failure: CoreError | None = None
+    try:
+        simulation.run()
+    except CoreError as error:
+        failure = error
+    outcome = "failed" if failure else "complete" if replica.is_complete else "drained"
+    data: dict[str, Any] = {
+        "scenario": scenario.to_json(),
+        "outcome": outcome,
+        "makespan_s": simulation.now / 1e9,
+        "events": simulation.handled,
+        "classification": None,
+        "wait_for": None,
+        "stages": None,
+        "explanation": None,
+    }
+    if outcome != "complete":
+        analysis = lane_waits(replica, [event for _, event in simulation.pending])
+        data["classification"] = CORE_ERROR if failure else classify(analysis)
+        data["wait_for"] = wait_for_json(analysis)
+        data["stages"] = describe_stages(replica)
+        message = str(failure or "no event is left, but work is unfinished")
+        data["explanation"] = explain(
+            data["classification"], analysis, f"at {simulation.now / 1e6:g} ms", message
+        )
+    return data
+
+
+def _print(scenario: Scenario, data: dict[str, Any]) -> None:
+    out.print(scenario_line(scenario, timed=True))
+    colour = "green" if data["outcome"] == "complete" else "red"
+    out.print(
+        f"[bold {colour}]{data['outcome']}[/] at {data['makespan_s'] * 1e3:g} ms after "
+        f"{data['events']} events"
+    )
+    if data["stages"] is not None:
+        out.print(stage_table(data["stages"]))
+        print_cycle([edge["from"] for edge in data["wait_for"]["cycle"]])
+        out.print(f"\n[bold]Why[/]  {data['explanation']}")
