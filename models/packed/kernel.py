@@ -50,7 +50,7 @@ from verify.packed.jit import Array, jit
     AT_PENDING_LENGTH,  # derived
     AT_REACHED,  # derived: claims reached by the last transition, as bits
     G_SIZE,
-) = range(36)
+) = range(35)
 
 STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
 STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
@@ -484,6 +484,24 @@ def collect(w: Array, g: Array, events: Array) -> int:
 
 
 @jit
+def forget_lost_events(w: Array, g: Array) -> None:
+    """In a failing state, an event that fell due and was never handled is in no list any more.
+
+    What its lane was waiting for is then no part of the state, so it must not tell states apart.
+    """
+    for cell in range(g[LANES] * g[STAGES]):
+        status = w[g[AT_STATUS] + cell]
+        if status == IDLE or (status > TAIL and (status - ATTENTION) % PER_LAYER != 0):
+            continue
+        lost = True
+        for i in range(w[g[AT_PENDING_LENGTH]]):
+            if w[g[AT_PENDING] + i] == 1 + cell:
+                lost = False
+        if lost:
+            w[g[AT_STATUS] + cell] = TAIL
+
+
+@jit
 def fire(
     base: Array, w: Array, g: Array, u: Array, phases: Array, events: Array, count: int, chosen: int
 ) -> None:
@@ -509,6 +527,8 @@ def fire(
             if w[g[AT_FAILED]]:
                 break
     settle(w, g, u, phases)
+    if w[g[AT_FAILED]] and g[ORDERED]:
+        forget_lost_events(w, g)
 
 
 @jit
@@ -625,14 +645,16 @@ def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
 
 @jit
 def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
-    """The last stage's ``stage_end`` commutes: nothing else can happen there but tails ending and
-    arrivals, no batch is created for it, and who is admitted does not depend on the order.
+    """``stage_end`` commutes. Dense: always. MoE: at the last stage, where nothing else can happen
+    but tails ending and arrivals, and no batch waits for the slot that it frees.
     """
-    if g[ADMISSION] != EP_ORDERED or stage + 1 < g[STAGES]:
+    if g[ADMISSION] != EP_ORDERED:
+        return False
+    if not g[MOE]:
+        return True
+    if stage + 1 < g[STAGES] or not w[g[AT_SEALED] + stage]:
         return False
     if w[g[AT_WAITING] + lane] or (g[OPEN] and w[g[AT_REQUESTS] + lane]):
-        return False
-    if g[MOE] and not w[g[AT_SEALED] + stage]:
         return False
     for other in range(g[LANES]):
         status = w[g[AT_STATUS] + other * g[STAGES] + stage]
