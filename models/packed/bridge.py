@@ -7,6 +7,7 @@ kernels it is used to check. Only the layout (which field lies where) is common.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class Bridge:
             yield self._g[k.AT_FAILED], self._failed(state.failed)
 
     def _lane_values(self, snapshot: ReplicaSnapshot) -> Iterator[tuple[int, int]]:
-        formed, arrived = snapshot.workload  # type: ignore[misc]
+        formed, arrived = _finite(snapshot)
         packed = self._g[k.AT_IN_FLIGHT] < self._g[k.FIELDS]
         for lane in range(self.scenario.lanes):
             yield self._g[k.AT_WAITING] + lane, arrived[lane] - formed[lane]
@@ -132,11 +133,9 @@ class Bridge:
         if running is not None:
             return running.number + 1
         earlier = [q[0] for r, q in [s.lanes[lane] for s in snapshot.stages[: stage + 1]] if q]
-        earlier += [
-            r for r, _ in [s.lanes[lane] for s in snapshot.stages[:stage]] if r is not None
-        ]
-        formed, _ = snapshot.workload  # type: ignore[misc]
-        return min((batch.number for batch in earlier), default=int(formed[lane]))
+        earlier += [r for r, _ in [s.lanes[lane] for s in snapshot.stages[:stage]] if r is not None]
+        formed, _ = _finite(snapshot)
+        return min((batch.number for batch in earlier), default=formed[lane])
 
     def _pending_cell(self, event: Event) -> int | None:
         if event.kind == WAVE_END:
@@ -150,3 +149,8 @@ class Bridge:
         room = self._room(RoomKey(event.stage, event.layer, phase))
         entered = event.kind == ATTENTION_DONE
         return 1 + 2 * (room * self.scenario.lanes + event.lane) + entered
+
+
+def _finite(snapshot: ReplicaSnapshot) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Per lane, batches formed and batches arrived: the snapshot of a finite workload."""
+    return cast(tuple[tuple[int, ...], tuple[int, ...]], snapshot.workload)

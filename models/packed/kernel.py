@@ -71,6 +71,7 @@ DURING_WAVE, SEALED, BEHIND = 1, 2, 4
 # --- claims, as bits, in the order of the core's list --------------------------------------------
 BATCH_ENDED, STAGE_SHARED, WAVE_JOINED, WAVE_STOOD_IN, LATE_JOIN = 1, 2, 4, 8, 16
 REFUSED_BEHIND, REFUSED_SEALED, REFUSED_DURING_WAVE = 32, 64, 128
+STOOD_STILL = 256  # no claim: a transition did not raise the measure, so termination is unproved
 
 
 @jit
@@ -163,7 +164,8 @@ def phase_of(w: Array, g: Array, phases: Array, lane: int, stage: int) -> int:
     """Room column of the batch that runs at (lane, stage); 0 when rooms are shared."""
     if g[PHASES] == 1:
         return 0
-    return phases[lane, w[g[AT_ADMITTED] + lane * g[STAGES] + stage] - 1]
+    column: int = phases[lane, w[g[AT_ADMITTED] + lane * g[STAGES] + stage] - 1]
+    return column
 
 
 @jit
@@ -241,7 +243,8 @@ def may_stand_in(w: Array, g: Array, lane: int, stage: int) -> bool:
         return True
     if g[STAND_IN] == BLOCKED_IS_IDLE:
         head = w[g[AT_FIFO] + stage * g[FIFO_SLOTS]]
-        return head != 0 and head != 1 + lane
+        other: bool = head != 0 and head != 1 + lane
+        return other
     return False
 
 
@@ -543,7 +546,8 @@ def is_choice(events: Array, count: int, chosen: int) -> bool:
 @jit
 def lane_key(w: Array, g: Array, lane: int) -> int:
     """All that a state says of one lane, as one number (the layout checks that it fits)."""
-    key = np.int64(w[g[AT_WAITING] + lane])
+    key = 0
+    key = key << 6 | w[g[AT_WAITING] + lane]
     if g[OPEN]:
         key = key << 6 | w[g[AT_REQUESTS] + lane]
     for at in range(lane * g[STAGES], (lane + 1) * g[STAGES]):
@@ -622,8 +626,10 @@ def alone_wave(w: Array, g: Array, stage: int) -> bool:
 
 @jit
 def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
-    """``attention_done`` commutes: every busy lane is in this layer's attention or room, and no
-    other lane can become busy, or change whether it may stand in, before it.
+    """``attention_done`` commutes with all that may come before it.
+
+    Every busy lane is in this layer's attention or room, and no other lane can become busy, or
+    change whether it may stand in.
     """
     if g[PHASES] > 1 or w[g[AT_WAVE] + stage]:
         return False
@@ -645,8 +651,10 @@ def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
 
 @jit
 def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
-    """``stage_end`` commutes. Dense: always. MoE: at the last stage, where nothing else can happen
-    but tails ending and arrivals, and no batch waits for the slot that it frees.
+    """``stage_end`` commutes with all that may come before it.
+
+    Dense: always. MoE: at the last stage, where nothing else can happen but tails ending and
+    arrivals, and no batch waits for the slot that it frees.
     """
     if g[ADMISSION] != EP_ORDERED:
         return False
@@ -701,6 +709,32 @@ def end_of(w: Array, g: Array) -> int:
 
 
 @jit
+def measure(w: Array, g: Array, batches: Array) -> int:
+    """How far all work has come: steps behind each batch, summed.
+
+    A batch climbs from request over waiting, then at each stage queued, and per layer attention,
+    room and wave, then the stage's tail. Every transition moves some batch up and none down, so
+    this rises, and the graph has no cycle. It is checked on every transition all the same.
+    """
+    per_stage = PER_LAYER * g[LAYERS] + 2
+    total = 0
+    for lane in range(g[LANES]):
+        requests = np.int64(w[g[AT_REQUESTS] + lane]) if g[OPEN] else 0
+        waiting = np.int64(w[g[AT_WAITING] + lane])
+        ended = batches[lane] - requests - waiting - w[g[AT_IN_FLIGHT] + lane]
+        total += waiting + 2 * (batches[lane] - requests - waiting) + ended * per_stage * g[STAGES]
+        for stage in range(g[STAGES]):
+            at = lane * g[STAGES] + stage
+            total += w[g[AT_QUEUED] + at] * stage * per_stage
+            status = np.int64(w[g[AT_STATUS] + at])
+            if status == TAIL:
+                total += (stage + 1) * per_stage - 1
+            elif status != IDLE:
+                total += stage * per_stage + status - 1
+    return total
+
+
+@jit
 def expand(
     rows: Array,
     g: Array,
@@ -736,12 +770,15 @@ def expand(
         choices = (1 << count) - 1 if g[TIES] else count
         if n + choices > out_source.shape[0]:
             return i, n, reached
+        before = measure(base, g, batches)
         for c in range(choices):
             chosen = c + 1 if g[TIES] else 1 << c
             if not is_choice(events, count, chosen):
                 continue
             fire(base, w, g, u, phases, events, count, chosen)
             reached |= w[g[AT_REACHED]]
+            if measure(w, g, batches) <= before and not w[g[AT_FAILED]]:
+                reached |= STOOD_STILL
             if g[SYMMETRY]:
                 sort_lanes(w, g, classes, keys)
             pack(w, out_rows[n], g, bits)
@@ -772,7 +809,8 @@ def start(
             emit(u, LANE_SCHEDULE, lane, 0, 0)
     settle(w, g, u, phases)
     pack(w, row, g, bits)
-    return w[g[AT_REACHED]]
+    reached: int = w[g[AT_REACHED]]
+    return reached
 
 
 @jit
@@ -788,7 +826,7 @@ def project(
     classes: Array,
     keys: Array,
 ) -> None:
-    """Map a row of the unreduced layout ``g`` to its representative in the reduced layout ``to``."""
+    """Map a row of the unreduced layout ``g`` to its representative in the layout ``to``."""
     unpack(row, w, g, bits, batches)
     reduced = np.zeros(to[SIZE], w.dtype)
     for i in range(g[LANES] * g[STAGES]):

@@ -111,7 +111,7 @@ class PackedLanes:
         return (1 << pending) - 1 if self.scenario.ties else pending
 
     def initial_rows(self) -> Array:
-        """The one state after the start."""
+        """Return the one state after the start."""
         scratch = _Scratch(self.layout)
         row = np.zeros((1, self.width), np.uint32)
         scratch.start(row[0])

@@ -83,7 +83,7 @@ class _Fields:
         self.size += count
 
     def place(self) -> Array:
-        """Word, shift and mask of each packed field: widest first, into the first word with room."""
+        """Word, shift and mask of each packed field: widest first, where there is room."""
         bits = np.zeros((len(self.widths), 3), np.int64)
         used: list[int] = []
         for field in sorted(range(len(self.widths)), key=lambda f: -self.widths[f]):

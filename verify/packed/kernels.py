@@ -39,9 +39,9 @@ def route(rows: Array, count: int, hashes: Array, order: Array, offsets: Array) 
         offsets[s + 1] += offsets[s]
     at = offsets.copy()
     for i in range(count):
-        s = np.int64(hashes[i] >> shift)
-        order[at[s]] = i
-        at[s] += 1
+        shard = np.int64(hashes[i] >> shift)
+        order[at[shard]] = i
+        at[shard] += 1
 
 
 @jit
@@ -95,6 +95,34 @@ def insert(
                     break
             at = (at + 1) & mask
     return count
+
+
+@jit
+def locate(
+    rows: Array, hashes: Array, order: Array, kept: Array, slots: Array, bits: int, numbers: Array
+) -> None:
+    """Write to ``numbers[j]`` which kept row equals row ``order[j]``, or -1."""
+    mask = np.int64(slots.shape[0] - 1)
+    low = np.int64((1 << bits) - 1)
+    for j in range(order.shape[0]):
+        i = order[j]
+        h = hashes[i]
+        tag = np.int64((h >> np.uint64(29)) & np.uint64(0xFFFFFFFF)) & ~low
+        at = np.int64(h) & mask
+        numbers[j] = -1
+        while slots[at]:
+            slot = np.int64(slots[at])
+            number = (slot & low) - 1
+            if slot & ~low == tag:
+                equal = True
+                for c in range(rows.shape[1]):
+                    if kept[number, c] != rows[i, c]:
+                        equal = False
+                        break
+                if equal:
+                    numbers[j] = number
+                    break
+            at = (at + 1) & mask
 
 
 @jit

@@ -37,12 +37,21 @@ Range = tuple[int, int, int]
 """Shard, first number, last number + 1: states still to be expanded at this level."""
 
 
+def ranges_between(first: list[int], last: list[int]) -> list[Range]:
+    """Cut each shard's states from ``first`` to ``last - 1`` into ranges."""
+    return [
+        (shard, at, min(at + SPAN, last[shard]))
+        for shard in range(SHARDS)
+        for at in range(first[shard], last[shard], SPAN)
+    ]
+
+
 @dataclass
 class Tally:
     """What a search has seen so far; with the store, all that a checkpoint holds.
 
     ``ends`` lists, per violating :class:`End`, the ids of such states in the order of expansion;
-    ``levels`` the number of states found at each depth.
+    ``levels`` the number of states at each depth, ``bounds`` the shards' counts around each.
     """
 
     depth: int = 0
@@ -51,12 +60,15 @@ class Tally:
     complete: int = 0
     reached: int = 0
     seconds: float = 0.0
-    ends: dict[End, list[int]] = field(
-        default_factory=lambda: {End.DRAINED: [], End.FAILED: []}
-    )
+    ends: dict[End, list[int]] = field(default_factory=lambda: {End.DRAINED: [], End.FAILED: []})
     levels: list[int] = field(default_factory=list)
+    bounds: list[list[int]] = field(default_factory=lambda: [[0] * SHARDS])
     work: list[Range] = field(default_factory=list)
-    level_end: list[int] = field(default_factory=lambda: [0] * SHARDS)
+
+    @property
+    def level_end(self) -> list[int]:
+        """Per shard, the end of the level that is being expanded."""
+        return self.bounds[-1]
 
 
 @dataclass(frozen=True)
@@ -189,11 +201,7 @@ class Search:
             shard.insert(block, routing, 0, 0)
 
     def _next_ranges(self) -> list[Range]:
-        return [
-            (s, first, min(first + SPAN, shard.count))
-            for s, shard in enumerate(self.shards)
-            for first in range(self.tally.level_end[s], shard.count, SPAN)
-        ]
+        return ranges_between(self.tally.level_end, [shard.count for shard in self.shards])
 
     def _next_level(self) -> bool:
         """Turn what was found into the work of the next level; False if nothing was found."""
@@ -203,7 +211,7 @@ class Search:
             return False
         tally.depth = len(tally.levels)
         tally.levels.append(sum(last - first for _, first, last in work))
-        tally.level_end = [shard.count for shard in self.shards]
+        tally.bounds.append([shard.count for shard in self.shards])
         tally.work = work[::-1]
         for shard in self.shards:
             shard.next_level()
@@ -255,9 +263,7 @@ class Search:
         if ends.any():
             tally.complete += int(np.count_nonzero(ends == End.COMPLETE))
             for end, found in tally.ends.items():
-                found.extend(
-                    (first + int(i)) * SHARDS + shard for i in np.flatnonzero(ends == end)
-                )
+                found.extend((first + int(i)) * SHARDS + shard for i in np.flatnonzero(ends == end))
         return shard, first + block.first, last
 
     def _insert(self, ranges: list[Range], thread: int, threads: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from verify.packed.jit import Array
-from verify.packed.kernels import SHARDS, insert, rebuild, rebuild_compact, route
+from verify.packed.kernels import SHARDS, insert, locate, rebuild, rebuild_compact, route
 from verify.packed.model import Block
 
 LOAD = 0.75
@@ -133,11 +133,8 @@ class Shard:
         if len(share) > len(self._fresh):
             self._fresh = np.zeros(len(routing.order), np.int32)
         before = self.count
-        keys = block.rows
-        if self.compact:
-            keys = routing.hashes.view(np.uint32).reshape(-1, HASH_WORDS)
         self.count = insert(
-            keys,
+            self._keys_of(block, routing),
             routing.hashes,
             share,
             block.sources,
@@ -153,8 +150,28 @@ class Shard:
         if self.compact and self.count > before:
             self._finding.append(block.rows[self._fresh[: self.count - before]])
 
+    def locate(self, block: Block, routing: Routing) -> Array:
+        """Numbers of the states that this shard's share of a block are; -1 where unknown."""
+        share = routing.share(self.number)
+        numbers: Array = np.zeros(len(share), np.int64)
+        locate(
+            self._keys_of(block, routing),
+            routing.hashes,
+            share,
+            self.keys,
+            self.slots,
+            self.bits,
+            numbers,
+        )
+        return numbers
+
+    def _keys_of(self, block: Block, routing: Routing) -> Array:
+        if self.compact:
+            return routing.hashes.view(np.uint32).reshape(-1, HASH_WORDS)
+        return block.rows
+
     def next_level(self) -> None:
-        """What was found so far is expanded from here on."""
+        """Expand from here on what was found so far."""
         if self.compact:
             width = self._expanding.shape[1]
             none = [np.zeros((0, width), np.uint32)]

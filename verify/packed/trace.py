@@ -6,15 +6,18 @@ child is found by expanding the parent again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from verify.packed.jit import Array
 from verify.packed.kernels import SHARDS, hash_row
 from verify.packed.model import Block, PackedModel
-from verify.packed.search import Search
+from verify.packed.search import BLOCK, SPAN, Search, ranges_between
+from verify.packed.store import Routing
 
 
 class TraceError(RuntimeError):
@@ -48,7 +51,7 @@ def _is_initial(search: Search, state: int) -> bool:
 
 
 def key_of(search: Search, row: Array) -> Array:
-    """What the store keeps of a row: the row, or its hash under hash compaction."""
+    """Return what the store keeps of a row: itself, or its hash under hash compaction."""
     if search.compact:
         return np.array([hash_row(row)], np.uint64).view(np.uint32)
     return row
@@ -92,6 +95,88 @@ def trace(search: Search, state: int) -> Trace:
         )
         choices.append(choice)
         rows.append(row)
+    return Trace(tuple(rows), tuple(choices))
+
+
+def marked_levels(search: Search, targets: Sequence[int]) -> list[Array]:
+    """Mark every state from which a target can be reached in the fewest steps there are.
+
+    ``targets`` are states of one depth; a state at depth ``i`` is marked when a target can be
+    reached from it in ``depth - i`` steps. Returns the marks of each shard's states.
+    """
+    marks: list[Array] = [np.zeros(shard.count, np.uint8) for shard in search.shards]
+    for target in targets:
+        marks[target % SHARDS][target // SHARDS] = 1
+    bounds = search.tally.bounds
+    depth = depth_of(search, targets[0])
+    probe = _Probe(search)
+    for level in range(depth - 1, -1, -1):
+        for number, first, last in ranges_between(bounds[level], bounds[level + 1]):
+            while first < last:
+                probe.expand(search.shards[number].rows(first, last))
+                leads = probe.marked_sources(marks)
+                marks[number][first + leads] = 1
+                first += probe.block.first
+    return marks
+
+
+class _Probe:
+    """Expands rows of a finished search and looks their successors up."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        capacity = max(BLOCK, search.model.most_choices)
+        self.block = Block.of(search.model.width, capacity, SPAN)
+        self.routing = Routing(capacity)
+        self.expander = search.model.expander()
+
+    def expand(self, rows: Array) -> None:
+        self.expander(rows, self.block)
+        self.routing.fill(self.block)
+
+    def marked(self, marks: list[Array]) -> list[int]:
+        """Numbers of the successors that are marked states."""
+        found: list[int] = []
+        for shard in self.search.shards:
+            share = self.routing.share(shard.number)
+            if len(share):
+                numbers = shard.locate(self.block, self.routing)
+                hit = (numbers >= 0) & (marks[shard.number][numbers] != 0)
+                found.extend(int(i) for i in share[hit])
+        return found
+
+    def marked_sources(self, marks: list[Array]) -> Array:
+        """Which of the expanded rows have a marked successor."""
+        return np.unique(self.block.sources[self.marked(marks)])
+
+
+def depth_of(search: Search, state: int) -> int:
+    """Depth at which a state was found."""
+    number, shard = divmod(state, SHARDS)
+    ends = [bounds[shard] for bounds in search.tally.bounds[1:]]
+    return bisect_right(ends, number)
+
+
+def first_trace(search: Search, targets: Sequence[int], order: Callable[[int], Any]) -> Trace:
+    """Of all shortest paths to any of the targets, the first one.
+
+    Paths are compared choice by choice, and choices by ``order(choice)``: this is the path that
+    an engine which explores breadth-first in that order reports. Targets have one depth.
+    """
+    marks = marked_levels(search, targets)
+    initial = search.model.initial_rows()
+    probe = _Probe(search)
+    probe.block.rows[: len(initial)] = initial
+    probe.block.count = len(initial)
+    probe.routing.fill(probe.block)
+    rows = [initial[min(probe.marked(marks))]]
+    choices: list[int] = []
+    for _ in range(depth_of(search, targets[0])):
+        probe.expand(rows[-1][np.newaxis])
+        block = probe.block
+        best = min(probe.marked(marks), key=lambda i: order(int(block.choices[i])))
+        choices.append(int(block.choices[best]))
+        rows.append(block.rows[best].copy())
     return Trace(tuple(rows), tuple(choices))
 
 
