@@ -35,6 +35,8 @@ STAND_IN: Final = "stand_in"
 BATCH_END: Final = "batch_end"
 
 REQUEST: Final = "request"
+KV_TRANSFER: Final = "kv_transfer"
+FFN_RETURN: Final = "ffn_return"
 ATTENTION_DONE: Final = "attention_done"
 WAVE_END: Final = "wave_end"
 STAGE_END: Final = "stage_end"
@@ -43,21 +45,38 @@ GROUP: Final = "group"
 CHILD_DONE: Final = "child_done"
 COMBINE_END: Final = "combine_end"
 
+MONOLITHIC: Final = "MONOLITHIC"
+PREFILL: Final = "PREFILL"
+DECODE: Final = "DECODE"
+DECODE_ATTN: Final = "DECODE_ATTN"
+DECODE_FFN: Final = "DECODE_FFN"
+
 URGENT: Final = frozenset({LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END})
 """Kinds without a duration, handled in the order of creation before time moves on."""
 
 TIMED: Final = frozenset(
-    {REQUEST, ATTENTION_DONE, WAVE_END, STAGE_END, GROUP, CHILD_DONE, COMBINE_END}
+    {
+        REQUEST,
+        ATTENTION_DONE,
+        WAVE_END,
+        STAGE_END,
+        KV_TRANSFER,
+        FFN_RETURN,
+        GROUP,
+        CHILD_DONE,
+        COMBINE_END,
+    }
 )
 """Kinds that lie in the future."""
 
 
 class Event(NamedTuple):
-    """One event of a replica.
+    """One event of a replica, or of a cluster of them.
 
-    ``lane``, ``stage`` and ``layer`` are -1 and ``batch`` is None where the kind has none;
-    ``phase`` names the room of a ``stand_in`` under the ``by_phase`` rule; ``members`` are the
-    real batches of a wave, in lane order.
+    ``lane``, ``stage``, ``layer`` and ``request`` are -1 and ``batch`` is None where the kind has
+    none; ``phase`` names the room of a ``stand_in`` under the ``by_phase`` rule; ``members`` are
+    the real batches of a wave, in lane order; ``role`` is the cluster role that handles the event
+    where a system has several, else empty.
     """
 
     kind: str
@@ -67,6 +86,8 @@ class Event(NamedTuple):
     layer: int = -1
     phase: str = ""
     members: tuple[Batch, ...] = ()
+    request: int = -1
+    role: str = ""
 
     @property
     def is_urgent(self) -> bool:
@@ -76,6 +97,10 @@ class Event(NamedTuple):
     def __str__(self) -> str:
         """Short form for schedules: ``attention_done(lane 1, batch 0, stage 0, layer 0)``."""
         parts = []
+        if self.role:
+            parts.append(self.role)
+        if self.request >= 0:
+            parts.append(f"request {self.request}")
         if self.lane >= 0:
             parts.append(f"lane {self.lane}")
         if self.batch is not None:

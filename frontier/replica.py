@@ -17,6 +17,7 @@ from frontier.events import (
     ARRIVE,
     ATTENTION_DONE,
     BATCH_END,
+    KV_TRANSFER,
     LANE_SCHEDULE,
     REQUEST,
     STAGE_END,
@@ -109,6 +110,8 @@ class ReplicaConfig:
         The rules of PROTOCOL.md section 3.
     capacity
         Full-stage owners per stage; ``lanes`` unless given.
+    in_flight
+        Batches that a lane may have in flight; ``stages`` unless given.
     """
 
     lanes: int
@@ -120,6 +123,12 @@ class ReplicaConfig:
     rooms: RoomRule = field(default_factory=SharedRooms)
     capacity: int | None = None
     replica_id: int = 0
+    in_flight: int | None = None
+
+    @property
+    def max_in_flight(self) -> int:
+        """Batches that a lane may have in flight at once."""
+        return self.stages if self.in_flight is None else self.in_flight
 
     @property
     def ep_size(self) -> int:
@@ -186,6 +195,7 @@ class Replica:
         self._world = tuple(range(config.ep_size))
         self._handlers: dict[str, Callable[[Event], list[Event]]] = {
             REQUEST: self._request,
+            KV_TRANSFER: self._request,
             LANE_SCHEDULE: self._lane_schedule,
             ARRIVE: self._arrive,
             STAGE_SCHEDULE: self._stage_schedule,
@@ -223,13 +233,12 @@ class Replica:
     # ---------------------------------------------------------------- lanes
 
     def _request(self, event: Event) -> list[Event]:
-        self.workload.request(event.lane)
-        return [Event(LANE_SCHEDULE, event.lane)]
+        return [Event(LANE_SCHEDULE, self.workload.request(event))]
 
     def _lane_schedule(self, event: Event) -> list[Event]:
         lane = event.lane
         arrivals = []
-        while self.in_flight[lane] < self.config.stages:
+        while self.in_flight[lane] < self.config.max_in_flight:
             batch = self.workload.next_batch(lane)
             if batch is None:
                 break
@@ -271,9 +280,13 @@ class Replica:
         if not self.contexts[stage].try_acquire(ticket):
             return []
         scheduler.run_head()
+        return self._run(lane, batch, stage)
+
+    def _run(self, lane: int, batch: Batch, stage: int) -> list[Event]:
+        """Start what an admitted batch does first at a stage."""
         if not self.config.moe:
             return [Event(STAGE_END, lane, batch, stage)]
-        self.contexts[stage].bind_forward_group(ticket)
+        self.contexts[stage].bind_forward_group(self.tickets[stage][batch])
         return [Event(ATTENTION_DONE, lane, batch, stage, 0)]
 
     def _stage_end(self, event: Event) -> list[Event]:

@@ -15,8 +15,8 @@ class Workload(Protocol):
         """Events of the start, in order of creation."""
         ...
 
-    def request(self, lane: int) -> None:
-        """Note that a timed ``request`` of the lane arrived."""
+    def request(self, event: Event) -> int:
+        """Take in what a timed ``request`` or ``kv_transfer`` brings; return its lane."""
         ...
 
     def next_batch(self, lane: int) -> Batch | None:
@@ -72,9 +72,10 @@ class FiniteWorkload:
         order = [*lanes[1:], *lanes[:1]]
         return [Event(LANE_SCHEDULE, lane) for lane in order if self._batches[lane]]
 
-    def request(self, lane: int) -> None:
-        """One more batch of the lane waits."""
-        self._arrived[lane] += 1
+    def request(self, event: Event) -> int:
+        """One more batch of the event's lane waits."""
+        self._arrived[event.lane] += 1
+        return event.lane
 
     def next_batch(self, lane: int) -> Batch | None:
         """Return the lane's next batch in sequence, if it has arrived."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import networkx as nx
 
@@ -60,6 +60,20 @@ class WaitFor:
         """Waits of stuck participants."""
         members = set(self.stuck)
         return tuple(wait for wait in self.waits if wait.source in members)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stuck set, the cycle and the waits of the stuck as plain JSON values."""
+        return {
+            "stuck": list(self.stuck),
+            "cycle": [
+                {"from": edge.source, "to": edge.target, "reason": edge.reason}
+                for edge in self.cycle
+            ],
+            "waits": [
+                {"from": w.source, "to": list(w.targets), "mode": w.mode, "reason": w.reason}
+                for w in self.stuck_waits
+            ],
+        }
 
 
 def _ends(wait: Wait, stuck: set[str]) -> bool:

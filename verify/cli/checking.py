@@ -91,7 +91,7 @@ class CheckResult:
             "states_per_s": round(stats.states_per_s, 1),
             "path": first and first.path,
             "schedule": first and _schedule_json(first),
-            "wait_for": first and wait_for_json(first.wait_for),
+            "wait_for": first and first.wait_for.to_json(),
             "stages": first and first.stages,
             "explanation": first and first.text,
             "acyclic": stats.acyclic,
@@ -110,21 +110,6 @@ class CheckResult:
 
 def _schedule_json(witness: Witness) -> list[list[dict[str, Any]]]:
     return [[describe_event(event) for event in instant] for instant in witness.schedule]
-
-
-def wait_for_json(analysis: WaitFor) -> dict[str, Any]:
-    """Return the stuck set, the cycle, and the waits that nothing ends, as JSON values."""
-    return {
-        "stuck": list(analysis.stuck),
-        "cycle": [
-            {"from": edge.source, "to": edge.target, "reason": edge.reason}
-            for edge in analysis.cycle
-        ],
-        "waits": [
-            {"from": w.source, "to": list(w.targets), "mode": w.mode, "reason": w.reason}
-            for w in analysis.stuck_waits
-        ],
-    }
 
 
 def check_scenario(

@@ -12,7 +12,7 @@ from models.quiescent import QuiescentModel, QuiescentRun
 from models.view import describe_event, describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
-from verify.cli.checking import open_path, wait_for_json
+from verify.cli.checking import open_path
 from verify.cli.errors import emit, require_writable
 from verify.cli.render import out, scenario_line, stage_table
 from verify.path import PathError, fingerprint
@@ -90,7 +90,7 @@ def replay(
             "fingerprint": encoded.fingerprint,
             "steps": steps,
             "stages": stages,
-            "wait_for": wait_for_json(analysis) if classification else None,
+            "wait_for": analysis.to_json() if classification else None,
         }
         emit(json_file, json.dumps(data, indent=1))
     raise typer.Exit(1 if classification else 0)

@@ -1,23 +1,35 @@
-"""``frontier-verify simulate``: one timed run of a scenario through the discrete-event loop."""
+"""``frontier-verify simulate``: one timed run of a scenario through the discrete-event loop.
+
+With batches only it runs the protocol's own work (PROTOCOL.md section 4); with requests it runs
+a serving system with batch formation, and can write its ledger, metrics, trace and chart.
+"""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from frontier.des import Simulation
-from frontier.durations import MILLISECOND, ConstantDurations, Durations, WithArrivals
+from frontier.durations import (
+    MILLISECOND,
+    ConstantDurations,
+    DurationError,
+    Durations,
+    WithArrivals,
+)
 from frontier.events import CoreError
 from models.explanation import explain
 from models.scenario import Scenario, ScenarioError
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
-from verify.cli.checking import wait_for_json
-from verify.cli.errors import emit, require_writable
+from verify.cli import serving_options as serving
+from verify.cli.errors import UsageError, emit
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
+from verify.cli.request_run import Outputs, simulate_requests
 
 _TIMES = "Times"
 Millis = Annotated[float, typer.Option(help="Milliseconds.", rich_help_panel=_TIMES)]
@@ -63,7 +75,15 @@ def simulate(
     admission: opt.Admission = None,
     stand_in: opt.StandIn = None,
     rooms: opt.Rooms = None,
-    arrivals: opt.Arrivals = None,
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Batches: burst or open. Requests: burst, poisson:RATE (per second) or "
+            "times:FILE.csv.",
+            rich_help_panel="Work",
+        ),
+    ] = None,
     phases: opt.Phases = None,
     times: Annotated[
         str | None,
@@ -76,35 +96,89 @@ def simulate(
     attention_ms: Millis = 8.0,
     wave_ms: Millis = 6.0,
     tail_ms: Millis = 8.0,
+    architecture: serving.Architecture = None,
+    requests: serving.Requests = None,
+    prefill: serving.Prefill = None,
+    decode: serving.Decode = None,
+    placement: serving.Placement = None,
+    seed: serving.Seed = 0,
+    fault: serving.Fault = None,
+    durations: serving.DurationsOption = None,
+    token_budget: serving.TokenBudget = None,
+    max_sequences: serving.MaxSequences = None,
+    block_size: serving.BlockSize = None,
+    num_blocks: serving.NumBlocks = None,
+    chunked_prefill: serving.ChunkedPrefill = None,
+    ep_size: serving.EpSize = None,
+    dense_layers: serving.DenseLayers = None,
+    micro_batches: serving.MicroBatches = None,
+    ledger: serving.LedgerFile = None,
+    metrics: serving.MetricsDir = None,
+    record: serving.RecordFile = None,
     json_file: opt.JsonFile = None,
 ) -> None:
-    """Run one timing of a scenario and say whether it completes or drains, and why.
+    """Run one timing of a scenario and say how it ends, and why.
 
     Exit code: 0 complete, 1 drained or failed, 2 bad input.
     """
-    require_writable(json_file)
-    scenario = opt.scenario_from(
-        source,
-        {
-            "lanes": lanes,
-            "stages": stages,
-            "layers": layers,
-            "batches": batches,
-            "model": model,
-            "admission": admission,
-            "stand_in": stand_in,
-            "rooms": rooms,
-            "arrivals": "open" if times is not None and arrivals is None else arrivals,
-            "phases": phases,
-        },
+    outputs = Outputs(json_file, ledger, metrics, record)
+    outputs.require_writable()
+    asked = serving.ServingOptions(
+        architecture,
+        requests,
+        prefill,
+        decode,
+        arrivals,
+        placement,
+        seed,
+        fault,
+        token_budget,
+        max_sequences,
+        block_size,
+        num_blocks,
+        chunked_prefill,
+        ep_size,
+        dense_layers,
+        micro_batches,
     )
-    durations: Durations = ConstantDurations(
+    by_request = asked.asked_for or outputs.of_requests
+    given: dict[str, Any] = {
+        "lanes": lanes,
+        "stages": stages,
+        "layers": layers,
+        "batches": batches,
+        "model": model,
+        "admission": admission,
+        "stand_in": stand_in,
+        "rooms": rooms,
+        "arrivals": "open" if times is not None and arrivals is None else arrivals,
+        "phases": phases,
+    }
+    if by_request:
+        for name, value in (("batches", batches), ("phases", phases), ("times", times)):
+            if value is not None:
+                raise UsageError(
+                    f"--{name} describes batches, but the other options describe requests; "
+                    "leave one of them out"
+                )
+        given |= {"arrivals": None, "rooms": rooms or serving.DEFAULT_ROOMS}
+    scenario = opt.scenario_from(source, given)
+    constant = ConstantDurations(
         scenario.model == "moe",
         scenario.layers,
         _nanoseconds("attention-ms", attention_ms),
         _nanoseconds("wave-ms", wave_ms),
         _nanoseconds("tail-ms", tail_ms),
     )
+    model_of_times = serving.parse_durations(durations, constant, seed)
+    if by_request:
+        raise typer.Exit(simulate_requests(asked.spec(scenario), model_of_times, outputs))
+    _simulate_batches(scenario, model_of_times, times, json_file)
+
+
+def _simulate_batches(
+    scenario: Scenario, durations: Durations, times: str | None, json_file: Path | None
+) -> None:
     if times is not None:
         if scenario.arrivals != "open":
             raise ScenarioError("times need open arrivals; leave out --arrivals or say open")
@@ -126,6 +200,8 @@ def run_timed(scenario: Scenario, durations: Durations) -> dict[str, Any]:
         simulation.run()
     except CoreError as error:
         failure = error
+    except DurationError as error:
+        raise UsageError(str(error)) from None
     outcome = "failed" if failure else "complete" if replica.is_complete else "drained"
     data: dict[str, Any] = {
         "scenario": scenario.to_json(),
@@ -140,7 +216,7 @@ def run_timed(scenario: Scenario, durations: Durations) -> dict[str, Any]:
     if outcome != "complete":
         analysis = lane_waits(replica, [event for _, event in simulation.pending])
         data["classification"] = CORE_ERROR if failure else classify(analysis)
-        data["wait_for"] = wait_for_json(analysis)
+        data["wait_for"] = analysis.to_json()
         data["stages"] = describe_stages(replica)
         message = str(failure or "no event is left, but work is unfinished")
         data["explanation"] = explain(
