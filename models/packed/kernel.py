@@ -546,7 +546,7 @@ def is_choice(events: Array, count: int, chosen: int) -> bool:
 @jit
 def lane_key(w: Array, g: Array, lane: int) -> int:
     """All that a state says of one lane, as one number (the layout checks that it fits)."""
-    key = 0
+    key: int = 0
     key = key << 6 | w[g[AT_WAITING] + lane]
     if g[OPEN]:
         key = key << 6 | w[g[AT_REQUESTS] + lane]

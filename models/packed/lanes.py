@@ -46,6 +46,9 @@ DOMAIN: Final = frozenset(
 )
 """Scenario fields that the packed model knows; any other must be at its default."""
 
+WORK: Final = np.uint16
+"""Type of the working arrays."""
+
 MOST_LANES: Final = 16
 MOST_STAGES: Final = 32
 MOST_PENDING_TIES: Final = 20
@@ -145,8 +148,8 @@ class _Scratch:
     def __init__(self, layout: Layout) -> None:
         size = int(layout.geometry[k.SIZE])
         self.layout = layout
-        self.base: Array = np.zeros(size, np.uint16)
-        self.work: Array = np.zeros(size, np.uint16)
+        self.base: Array = np.zeros(size, WORK)
+        self.work: Array = np.zeros(size, WORK)
         self.urgent: Array = np.zeros(layout.most_urgent, np.int64)
         self.events: Array = np.zeros(layout.most_pending + 1, np.int64)
         self.keys: Array = np.zeros(int(layout.geometry[k.LANES]), np.int64)

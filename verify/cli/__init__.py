@@ -10,7 +10,8 @@ from models.scenario import ScenarioError
 from verify.cli import cases
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
-from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.engines import EngineDisagreementError
+from verify.cli.errors import BAD_INPUT, UNDETERMINED, UsageError
 from verify.cli.replay import replay
 from verify.cli.simulate import simulate
 from verify.path import PathError
@@ -36,6 +37,9 @@ def main() -> None:
     except (UsageError, ScenarioError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except EngineDisagreementError as error:
+        print(f"frontier-verify: {error}", file=sys.stderr)
+        sys.exit(UNDETERMINED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

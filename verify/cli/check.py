@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from models.catalogue import Case, catalogue
+from models.packed.reductions import parse_reductions
 from verify.cli import options as opt
-from verify.cli.checking import CheckResult, check_scenario
+from verify.cli.checking import CheckResult
+from verify.cli.engines import ENGINES, EngineOptions, check_with
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
 from verify.cli.render import live_progress, out, print_result, verdict_markup
 from verify.limits import Limits
+
+_ENGINE = "Engine"
 
 
 def _limits(states: int | None, seconds: float | None, gigabytes: float | None) -> Limits:
@@ -24,6 +29,34 @@ def _limits(states: int | None, seconds: float | None, gigabytes: float | None) 
         if value is not None and value <= 0:
             raise UsageError(f"{name} must be greater than 0, got {value:g}")
     return Limits(states, seconds, gigabytes)
+
+
+def _engine_options(
+    engine: str,
+    reduction: str,
+    threads: int | None,
+    hash_compact: bool,
+    checkpoint: Path | None,
+    checkpoint_every: float,
+    resume: Path | None,
+) -> EngineOptions:
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}; expected one of: {', '.join(ENGINES)}")
+    if threads is not None and threads < 1:
+        raise UsageError(f"--threads must be at least 1, got {threads}")
+    if checkpoint_every <= 0:
+        raise UsageError(f"--checkpoint-every must be greater than 0, got {checkpoint_every:g}")
+    if checkpoint is not None and resume is not None:
+        raise UsageError("give either --checkpoint (new) or --resume (go on), not both")
+    return EngineOptions(
+        engine=engine,
+        reductions=parse_reductions(reduction),
+        threads=threads,
+        hash_compact=hash_compact,
+        checkpoint=checkpoint,
+        checkpoint_every_s=checkpoint_every,
+        resume=resume,
+    )
 
 
 def check(
@@ -47,6 +80,55 @@ def check(
     max_memory_gb: Annotated[
         float | None, typer.Option(help="Give up beyond this much memory of the process.")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="auto, reference (runs the core), packed (compiled), or both and compare.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = "auto",
+    reduction: Annotated[
+        str,
+        typer.Option(
+            metavar="none|all|NAME,…",
+            help="Reductions of the packed engine: canonical, symmetry, por.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = "none",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of the packed engine; default: all cores.", rich_help_panel=_ENGINE
+        ),
+    ] = None,
+    hash_compact: Annotated[
+        bool,
+        typer.Option(
+            "--hash-compact",
+            help="Keep 64-bit hashes instead of states; the result is never an unqualified holds.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Save the packed search here as it runs.", rich_help_panel=_ENGINE
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Time between two checkpoints.", rich_help_panel=_ENGINE
+        ),
+    ] = 120.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on from the checkpoint in this folder, and keep saving there.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
     json_file: opt.JsonFile = None,
 ) -> None:
     """Explore every timing of a scenario; without any argument, check the whole catalogue.
@@ -68,14 +150,23 @@ def check(
         "ties": ties,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
+    engines = _engine_options(
+        engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume
+    )
     require_writable(json_file)
     if source is None and all(value is None for value in given.values()):
-        code, data = _check_catalogue(limits, quiet=str(json_file) == "-")
+        if engines.packed_only not in (None, "--threads"):
+            raise UsageError(f"{engines.packed_only} needs one scenario, not the whole catalogue")
+        code, data = _check_catalogue(limits, engines, quiet=str(json_file) == "-")
     else:
         scenario = opt.scenario_from(source, given)
         with live_progress("checking") as progress:
-            result = check_scenario(
-                scenario, limits=limits, progress=progress, all_violations=all_violations
+            result = check_with(
+                scenario,
+                engines,
+                limits=limits,
+                progress=progress,
+                all_violations=all_violations,
             )
         code, data = result.exit_code, result.to_json()
         if str(json_file) != "-":
@@ -100,13 +191,15 @@ def _case_line(case: Case, result: CheckResult, differences: list[str]) -> str:
     )
 
 
-def _check_catalogue(limits: Limits, quiet: bool) -> tuple[int, dict[str, Any]]:
+def _check_catalogue(
+    limits: Limits, engines: EngineOptions, quiet: bool
+) -> tuple[int, dict[str, Any]]:
     cases = catalogue()
     rows: list[dict[str, Any]] = []
     differing, undetermined = 0, 0
     for case in cases.values():
         with live_progress(case.name) as progress:
-            result = check_scenario(case.scenario, limits=limits, progress=progress)
+            result = check_with(case.scenario, engines, limits=limits, progress=progress)
         data = result.to_json()
         differences = case.expect.differences(data)
         rows.append({"case": case.name, "differences": differences, **data})

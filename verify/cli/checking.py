@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from models.claims import ReachedClaims
@@ -52,12 +53,17 @@ class Witness:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A verdict on a scenario with everything that a report needs."""
+    """A verdict on a scenario with everything that a report needs.
+
+    ``engine`` is the one that explored; ``details`` are JSON fields that only it has.
+    """
 
     scenario: Scenario
     exploration: Exploration[ProtocolState]
     reached: dict[str, bool]
     witnesses: tuple[Witness, ...]
+    engine: str = "reference"
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict_word(self) -> str:
@@ -105,6 +111,8 @@ class CheckResult:
                 }
                 for witness in self.witnesses
             ],
+            "engine": self.engine,
+            **self.details,
         }
 
 

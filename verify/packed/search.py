@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -32,6 +32,9 @@ RANGES = 8
 
 SMALL_ROUND = 512
 """Rows below which a second thread costs more than it brings."""
+
+PACE_S = 5.0
+"""Seconds over which the recent rate is taken."""
 
 Range = tuple[int, int, int]
 """Shard, first number, last number + 1: states still to be expanded at this level."""
@@ -71,21 +74,6 @@ class Tally:
         return self.bounds[-1]
 
 
-@dataclass(frozen=True)
-class PackedProgress:
-    """How far a packed search is; bytes and seconds, ``queue`` is what is left of the level."""
-
-    depth: int
-    states: int
-    transitions: int
-    queue: int
-    found_next: int
-    memory: int
-    stored: int
-    seconds: float
-    violations: int
-
-
 Hook = Callable[["Search"], None]
 """Called between two rounds: progress, checkpoints."""
 
@@ -111,7 +99,7 @@ class Search:
         self.threads = max(1, min(threads or os.cpu_count() or 1, RANGES))
         self.shards = [Shard(s, model.width, compact=compact) for s in range(SHARDS)]
         self.tally = Tally()
-        self._stored_before = 0
+        self._pace = [(0.0, 0)]
         capacity = max(BLOCK, model.most_choices)
         self._blocks = [Block.of(model.width, capacity, SPAN) for _ in range(RANGES)]
         self._routings = [Routing(capacity) for _ in range(RANGES)]
@@ -136,29 +124,25 @@ class Search:
         return bool(self.tally.levels) and not self.tally.work and not any(self._next_ranges())
 
     @property
+    def recent_rate(self) -> float | None:
+        """New states a second over the last seconds; None at the start."""
+        (before, had), (now, has) = self._pace[0], self._pace[-1]
+        return (has - had) / (now - before) if now > before else None
+
+    def _note_pace(self) -> None:
+        self._pace.append((self.tally.seconds, self.states))
+        while len(self._pace) > 2 and self._pace[1][0] < self.tally.seconds - PACE_S:
+            del self._pace[0]
+
+    @property
     def omission_bound(self) -> float:
         """Bound on the probability that hash compaction merged two states: n(n-1)/2 / 2**64."""
         n = self.states
         return n * (n - 1) / 2 / 2.0**64 if self.compact else 0.0
 
-    def progress(self) -> PackedProgress:
-        """Where the search is now."""
-        tally = self.tally
-        return PackedProgress(
-            depth=tally.depth,
-            states=self.states,
-            transitions=tally.transitions,
-            queue=sum(last - first for _, first, last in tally.work),
-            found_next=self.states - sum(tally.level_end),
-            memory=memory_bytes(),
-            stored=self.stored_bytes,
-            seconds=tally.seconds,
-            violations=sum(len(found) for found in tally.ends.values()),
-        )
-
     # ---------------------------------------------------------------- searching
 
-    def run(self, limits: Limits | None = None, hook: Hook | None = None) -> str | None:
+    def run(self, limits: Limits | None = None, hooks: Sequence[Hook] = ()) -> str | None:
         """Search until everything is expanded or a limit is reached.
 
         Returns
@@ -175,7 +159,8 @@ class Search:
                     self._add_initial()
                 while self.tally.work or self._next_level():
                     self.tally.seconds = time.monotonic() - started
-                    if hook is not None:
+                    self._note_pace()
+                    for hook in hooks:
                         hook(self)
                     limit = limits.exceeded(self.states, self.tally.seconds, memory_bytes())
                     limit = limit or self._no_room(limits)

@@ -114,7 +114,7 @@ def marked_levels(search: Search, targets: Sequence[int]) -> list[Array]:
         for number, first, last in ranges_between(bounds[level], bounds[level + 1]):
             while first < last:
                 probe.expand(search.shards[number].rows(first, last))
-                leads = probe.marked_sources(marks)
+                leads = np.unique(probe.block.sources[probe.marked(marks, level + 1)])
                 marks[number][first + leads] = 1
                 first += probe.block.first
     return marks
@@ -134,20 +134,18 @@ class _Probe:
         self.expander(rows, self.block)
         self.routing.fill(self.block)
 
-    def marked(self, marks: list[Array]) -> list[int]:
-        """Numbers of the successors that are marked states."""
+    def marked(self, marks: list[Array], depth: int) -> list[int]:
+        """Numbers of the successors that are marked states of a depth."""
         found: list[int] = []
+        first, last = self.search.tally.bounds[depth : depth + 2]
         for shard in self.search.shards:
             share = self.routing.share(shard.number)
             if len(share):
                 numbers = shard.locate(self.block, self.routing)
-                hit = (numbers >= 0) & (marks[shard.number][numbers] != 0)
+                hit = (numbers >= first[shard.number]) & (numbers < last[shard.number])
+                hit &= marks[shard.number][numbers] != 0
                 found.extend(int(i) for i in share[hit])
         return found
-
-    def marked_sources(self, marks: list[Array]) -> Array:
-        """Which of the expanded rows have a marked successor."""
-        return np.unique(self.block.sources[self.marked(marks)])
 
 
 def depth_of(search: Search, state: int) -> int:
@@ -169,12 +167,12 @@ def first_trace(search: Search, targets: Sequence[int], order: Callable[[int], A
     probe.block.rows[: len(initial)] = initial
     probe.block.count = len(initial)
     probe.routing.fill(probe.block)
-    rows = [initial[min(probe.marked(marks))]]
+    rows = [initial[min(probe.marked(marks, 0))]]
     choices: list[int] = []
-    for _ in range(depth_of(search, targets[0])):
+    for depth in range(1, depth_of(search, targets[0]) + 1):
         probe.expand(rows[-1][np.newaxis])
         block = probe.block
-        best = min(probe.marked(marks), key=lambda i: order(int(block.choices[i])))
+        best = min(probe.marked(marks, depth), key=lambda i: order(int(block.choices[i])))
         choices.append(int(block.choices[best]))
         rows.append(block.rows[best].copy())
     return Trace(tuple(rows), tuple(choices))
