@@ -673,10 +673,7 @@ def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
 
 @jit
 def persistent(w: Array, g: Array, events: Array, count: int) -> int:
-    """Keep one event that is a persistent set by itself, if there is one (docs argue each case).
-
-    ``events[:count]`` is cut down to it; returns the new count.
-    """
+    """Find an event that is a persistent set by itself (docs argue each case); -1 if none is."""
     cells = g[LANES] * g[STAGES]
     for i in range(count):
         if events[i] >= cells:
@@ -691,9 +688,8 @@ def persistent(w: Array, g: Array, events: Array, count: int) -> int:
         else:
             alone = alone_wave(w, g, stage)
         if alone:
-            events[0] = events[i]
-            return 1
-    return count
+            return i
+    return -1
 
 
 @jit
@@ -765,14 +761,13 @@ def expand(
             continue
         count = collect(base, g, events)
         ends[i] = GOING if count else end_of(base, g)
-        if g[PARTIAL]:
-            count = persistent(base, g, events, count)
-        choices = (1 << count) - 1 if g[TIES] else count
+        only = persistent(base, g, events, count) if g[PARTIAL] else -1
+        choices = 1 if only >= 0 else (1 << count) - 1 if g[TIES] else count
         if n + choices > out_source.shape[0]:
             return i, n, reached
         before = measure(base, g, batches)
         for c in range(choices):
-            chosen = c + 1 if g[TIES] else 1 << c
+            chosen = 1 << only if only >= 0 else c + 1 if g[TIES] else 1 << c
             if not is_choice(events, count, chosen):
                 continue
             fire(base, w, g, u, phases, events, count, chosen)
