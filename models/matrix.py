@@ -179,7 +179,6 @@ _RESULTS: Final = (
     "totals",
     "first_stage0_start_s",
     "lane_overlap",
-    "contention_witness",
 )
 
 
@@ -249,3 +248,46 @@ def _case(values: Mapping[str, Any], fixtures: Mapping[str, Fixture], path: Path
         inputs={key: value for key, value in values.items() if key not in _RESULTS},
         published={key: values[key] for key in _RESULTS if key in values},
     )
+
+
+TIME_TOLERANCE_S: Final = 1e-6
+FRACTION_TOLERANCE: Final = 1e-4
+
+
+def published_differences(case: MatrixCase, rule: str, found: Mapping[str, Any]) -> list[str]:
+    """Compare a result with what was published of its case; one line per difference.
+
+    Times agree to 1e-6 s, fractions to 1e-4, all else exactly. A case or rule of which nothing
+    was published has no differences.
+
+    Parameters
+    ----------
+    found
+        Fields of :meth:`models.serving.ServingRun.to_json`.
+    """
+    expected = case.published.get(f"outcome_{rule}")
+    if expected is None:
+        return []
+    if found["outcome"] != expected:
+        return [f"published outcome {expected}, found {found['outcome']}"]
+    if expected != "success":
+        return []
+    pairs: list[tuple[str, Any, Any, float]] = [
+        (name, value, found["requests_completed" if name == "requests" else name], 0.0)
+        for name, value in case.published.get("totals", {}).items()
+    ]
+    for stage, overlap in case.published.get("lane_overlap", {}).get(rule, {}).items():
+        for name, value in overlap.items():
+            tolerance = {"peak_lanes": 0.0, "co_execution_fraction": FRACTION_TOLERANCE}
+            ours = found["lane_overlap"][stage][name]
+            pairs.append(
+                (f"stage {stage} {name}", value, ours, tolerance.get(name, TIME_TOLERANCE_S))
+            )
+    starts = found["first_start_s"].get("0", {})
+    for lane, value in case.published.get("first_stage0_start_s", {}).get(rule, {}).items():
+        pairs.append((f"first start of lane {lane}", value, starts.get(lane), TIME_TOLERANCE_S))
+    return [
+        f"published {name} {value}, found {ours}"
+        for name, value, ours, tolerance in pairs
+        if ours is None or abs(ours - value) > tolerance
+    ]

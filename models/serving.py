@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -178,6 +180,20 @@ class ServingRun:
         """Return the ledger file: header and rows as JSON lines."""
         lines = [self.ledger_header(), *[row.to_json() for row in rows]]
         return "".join(json.dumps(line) + "\n" for line in lines)
+
+    def metrics_files(self) -> dict[str, str]:
+        """Return the metrics of the run as files: name to content."""
+        rows = self.metrics.rows()
+        table = io.StringIO()
+        writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        system = {"outcome": self.outcome, **self.metrics.system()}
+        return {
+            "requests.csv": table.getvalue(),
+            "requests.json": json.dumps(rows, indent=1) + "\n",
+            "system.json": json.dumps(system, indent=1) + "\n",
+        }
 
     def explain(self) -> Explanation | None:
         """Explain a run that did not succeed; None if it did."""

@@ -165,6 +165,12 @@ class _Waits:
                 reason = f"needs lane {lane}, which has passed it: it waits in layer {other.layer}"
                 return Wait(name, (), reason, NEVER_ENTERS)
             return Wait(name, (here,), f"needs lane {lane}, which is busy here", NEEDS_LANE)
+        if scheduler.queue and self.replica.contexts[key.stage].forward_group_sealed:
+            reason = (
+                f"needs lane {lane}, which the sealed group keeps out; a stand-in could count for "
+                f"it, but is stored only when somebody enters"
+            )
+            return Wait(name, (), reason, NEVER_ENTERS)
         if scheduler.queue:
             reason = f"needs lane {lane}, whose batch is not admitted; no stand-in is allowed"
             return Wait(name, (here,), reason, NEEDS_LANE)
@@ -202,8 +208,9 @@ def classify(analysis: WaitFor) -> str:
 
     A cycle of rooms in which a lane waits in another room of the same layer is a split
     rendezvous; any other cycle a circular wait. Without a cycle the waits that nothing ends
-    decide: a room that nobody will enter strands its members, and a ticket that would be
-    admitted but is never retried is a lost wake-up.
+    decide: a room that nobody will enter strands its members (the missing lanes have passed it,
+    have nothing left to bring, or are kept out by the seal of the very group that waits in it),
+    and a ticket that would be admitted but is never retried is a lost wake-up.
     """
     if any(edge.kind == OTHER_ROOM for edge in analysis.cycle):
         return SPLIT_RENDEZVOUS

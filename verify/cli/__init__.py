@@ -7,7 +7,7 @@ import sys
 import typer
 
 from models.scenario import ScenarioError
-from verify.cli import cases
+from verify.cli import cases, matrix
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.engines import EngineDisagreementError
@@ -28,6 +28,7 @@ app.command()(simulate)
 app.command()(replay)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
+app.add_typer(matrix.app, name="matrix")
 
 
 def main() -> None:

@@ -164,8 +164,15 @@ def print_result(result: CheckResult) -> None:
             f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
             f"{data['depth']}; {data['violating_states']} violating states among {seen}{part}"
         )
-        for witness in result.witnesses:
-            print_witness(witness)
+        print_witness(result.witnesses[0])
+        if len(result.witnesses) > 1:
+            out.print("\n[bold]Further violating states[/]")
+        for witness in result.witnesses[1:]:
+            violation = witness.violation
+            out.print(
+                f"depth {violation.depth:>3}  {violation.property_name} "
+                f"({witness.classification})  {witness.path}"
+            )
     stored = result.details.get("bytes_per_state")
     err.print(
         f"{result.engine} engine: {stats.elapsed_s:.2f} s, {stats.states_per_s:,.0f} states/s"

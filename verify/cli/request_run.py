@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -84,25 +82,10 @@ def _files(
         yield outputs.record, write_recording(recording.rows)
     if outputs.metrics is not None:
         outputs.metrics.mkdir(exist_ok=True)
-        for name, text in metrics_files(run).items():
+        for name, text in run.metrics_files().items():
             yield outputs.metrics / name, text
     if outputs.json is not None:
         yield outputs.json, json.dumps(data, indent=1)
-
-
-def metrics_files(run: ServingRun) -> dict[str, str]:
-    """Return the metrics of a run as files: name to content."""
-    rows = run.metrics.rows()
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return {
-        "requests.csv": table.getvalue(),
-        "requests.json": json.dumps(rows, indent=1) + "\n",
-        "system.json": json.dumps({"outcome": run.outcome, **run.metrics.system()}, indent=1)
-        + "\n",
-    }
 
 
 def _print(spec: ServingSpec, data: dict[str, Any]) -> None:
