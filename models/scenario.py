@@ -8,11 +8,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from frontier.admission import ADMISSION_RULES
 from frontier.replica import Replica, ReplicaConfig
-from frontier.rooms import ROOM_RULES
-from frontier.standin import STAND_IN_RULES
 from frontier.workload import FiniteWorkload
+from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
 
 MODELS: Final = ("moe", "dense")
 ARRIVALS: Final = ("burst", "open")
@@ -41,7 +39,7 @@ class Scenario:
     model
         ``moe`` or ``dense``.
     admission, stand_in, rooms
-        Names of the rules.
+        Names of the rules, or ``FILE.py:Name`` for one of your own.
     arrivals
         ``burst`` (all at the start) or ``open`` (each at any time).
     phases
@@ -70,6 +68,11 @@ class Scenario:
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
             _require_count(name, getattr(self, name), least=1)
+        if self.phases is not None and len(self.phases) != self.lanes:
+            raise ScenarioError(
+                f"phases must have one sequence per lane: {self.lanes} lanes, "
+                f"but {len(self.phases)} sequences"
+            )
         if len(self.batches) != self.lanes:
             raise ScenarioError(
                 f"batches must have one entry per lane: {self.lanes} lanes, "
@@ -78,9 +81,12 @@ class Scenario:
         for lane, count in enumerate(self.batches):
             _require_count(f"batches of lane {lane}", count, least=0)
         _require_one_of("model", self.model, MODELS)
-        _require_one_of("admission", self.admission, ADMISSION_RULES)
-        _require_one_of("stand_in", self.stand_in, STAND_IN_RULES)
-        _require_one_of("rooms", self.rooms, ROOM_RULES)
+        try:
+            admission_rule(self.admission)
+            stand_in_rule(self.stand_in)
+            room_rule(self.rooms)
+        except RuleError as error:
+            raise ScenarioError(str(error)) from error
         _require_one_of("arrivals", self.arrivals, ARRIVALS)
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
@@ -88,11 +94,6 @@ class Scenario:
             self._require_phases(self.phases)
 
     def _require_phases(self, phases: tuple[tuple[str, ...], ...]) -> None:
-        if len(phases) != self.lanes:
-            raise ScenarioError(
-                f"phases must have one sequence per lane: {self.lanes} lanes, "
-                f"but {len(phases)} sequences"
-            )
         for lane, (sequence, count) in enumerate(zip(phases, self.batches, strict=True)):
             if len(sequence) != count:
                 raise ScenarioError(
@@ -117,9 +118,9 @@ class Scenario:
             stages=self.stages,
             layers=self.layers,
             moe=self.model == "moe",
-            admission=ADMISSION_RULES[self.admission],
-            stand_in=STAND_IN_RULES[self.stand_in],
-            rooms=ROOM_RULES[self.rooms],
+            admission=admission_rule(self.admission),
+            stand_in=stand_in_rule(self.stand_in),
+            rooms=room_rule(self.rooms),
         )
 
     def make_replica(self) -> Replica:

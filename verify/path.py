@@ -62,7 +62,7 @@ def decode(word: str) -> EncodedPath:
     word = word.strip()
     if not word.startswith(PREFIX):
         known = word.startswith("fv") and "-" in word[:6]
-        what = "has another format version" if known else "is no encoded path"
+        what = "is a path of another format version" if known else "is no encoded path"
         raise PathError(f"{word[:40]!r} {what}; expected a string that starts with {PREFIX!r}")
     body = word[len(PREFIX) :]
     try:

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from models.rules import RuleError
 from models.scenario import ScenarioError
 from verify.cli import cases, matrix
 from verify.cli.check import check
@@ -35,7 +36,7 @@ def main() -> None:
     """Run the program; bad input ends with one message on standard error and exit code 2."""
     try:
         app()
-    except (UsageError, ScenarioError, PathError) as error:
+    except (UsageError, ScenarioError, RuleError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except EngineDisagreementError as error:

@@ -35,12 +35,16 @@ ModelKind = Annotated[
 Admission = Annotated[
     str | None,
     typer.Option(
-        help="strict_fifo, lane_aware, ep_ordered or late_ticket.", rich_help_panel=_RULES
+        help="strict_fifo, lane_aware, ep_ordered, late_ticket, or FILE.py:Name for your own.",
+        rich_help_panel=_RULES,
     ),
 ]
 StandIn = Annotated[
     str | None,
-    typer.Option(help="standard, withdraw_joined or blocked_is_idle.", rich_help_panel=_RULES),
+    typer.Option(
+        help="standard, withdraw_joined, blocked_is_idle, or FILE.py:Name for your own.",
+        rich_help_panel=_RULES,
+    ),
 ]
 Rooms = Annotated[str | None, typer.Option(help="shared or by_phase.", rich_help_panel=_RULES)]
 Arrivals = Annotated[

@@ -1,0 +1,143 @@
+"""Rules by name: those of the core, and a person's own from a file (``FILE.py:Name``)."""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from frontier.admission import ADMISSION_RULES, AdmissionRule
+from frontier.lanes import LaneStageScheduler
+from frontier.rooms import ROOM_RULES, RoomRule
+from frontier.standin import STAND_IN_RULES, StageView, StandInRule
+from frontier.tickets import StageAdmissionTicket
+
+T = TypeVar("T")
+
+
+class RuleError(Exception):
+    """A rule that cannot be found, loaded or run; the message says which and why.
+
+    No ``ValueError``: raised while an event is handled, it must not pass for a core error.
+    """
+
+
+def is_own_rule(name: str) -> bool:
+    """Whether a rule's name refers to a file."""
+    return ":" in name
+
+
+class OwnAdmissionRule:
+    """A person's admission rule; whatever it raises becomes a :class:`RuleError`."""
+
+    def __init__(self, rule: Any, reference: str) -> None:
+        if not callable(getattr(rule, "blockers", None)):
+            raise RuleError(
+                f"{reference} has no method blockers(ticket, queue, active); see "
+                f"frontier/admission.py for the protocol and four examples"
+            )
+        self._rule = rule
+        self.name = reference
+        ticket_at: Any = getattr(rule, "ticket_at", "arrival")
+        if ticket_at not in ("arrival", "attempt"):
+            raise RuleError(f"{reference}: ticket_at must be arrival or attempt, got {ticket_at!r}")
+        self.ticket_at: Literal["arrival", "attempt"] = ticket_at
+
+    def blockers(
+        self,
+        ticket: StageAdmissionTicket,
+        queue: Sequence[StageAdmissionTicket],
+        active: Collection[StageAdmissionTicket],
+    ) -> tuple[StageAdmissionTicket, ...]:
+        """Ask the rule; it gets copies, so that it cannot change the context."""
+        try:
+            found = tuple(self._rule.blockers(ticket, tuple(queue), tuple(active)))
+        except Exception as error:
+            raise RuleError(_raised(self.name, error)) from error
+        if not all(isinstance(blocker, StageAdmissionTicket) for blocker in found):
+            raise RuleError(f"{self.name}: blockers must return tickets, got {found!r}")
+        return found
+
+
+class OwnStandInRule:
+    """A person's stand-in rule; whatever it raises becomes a :class:`RuleError`."""
+
+    def __init__(self, rule: Any, reference: str) -> None:
+        if not callable(getattr(rule, "allows", None)):
+            raise RuleError(
+                f"{reference} has no method allows(lane, scheduler, context); see "
+                f"frontier/standin.py for the protocol and three examples"
+            )
+        self._rule = rule
+        self.name = reference
+        self.withdraws_joined = bool(getattr(rule, "withdraws_joined", False))
+
+    def allows(self, lane: int, scheduler: LaneStageScheduler, context: StageView) -> bool:
+        """Ask the rule."""
+        try:
+            return bool(self._rule.allows(lane, scheduler, context))
+        except Exception as error:
+            raise RuleError(_raised(self.name, error)) from error
+
+
+def _raised(reference: str, error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return f"{reference} raised {type(error).__name__}: {error} ({where})"
+
+
+@cache
+def _load(reference: str) -> Any:
+    """Load the object ``FILE.py:Name`` refers to; a class is called without arguments."""
+    file, _, attribute = reference.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise RuleError(f"cannot load the rule {reference}: there is no file {file}")
+    spec = importlib.util.spec_from_file_location(f"own_rule_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise RuleError(f"cannot load the rule {reference}: {file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        found = getattr(module, attribute)
+        return found() if isinstance(found, type) else found
+    except AttributeError:
+        names = ", ".join(name for name in vars(module) if not name.startswith("_"))
+        raise RuleError(f"{file} has no {attribute!r}; it defines: {names or 'nothing'}") from None
+    except Exception as error:
+        raise RuleError(_raised(reference, error)) from error
+
+
+def _named(kind: str, name: object, known: Mapping[str, T]) -> T:
+    if not isinstance(name, str) or name not in known:
+        own = "" if kind == "rooms" else "; or FILE.py:Name for your own"
+        raise RuleError(f"unknown {kind} {name!r}; expected one of: {', '.join(known)}{own}")
+    return known[name]
+
+
+def admission_rule(name: object) -> AdmissionRule:
+    """Return an admission rule by name or from a file.
+
+    Raises
+    ------
+    RuleError
+        If there is none of that name, or the file or the rule in it cannot be used.
+    """
+    if isinstance(name, str) and is_own_rule(name):
+        return OwnAdmissionRule(_load(name), name)
+    return _named("admission", name, ADMISSION_RULES)
+
+
+def stand_in_rule(name: object) -> StandInRule:
+    """Return a stand-in rule by name or from a file; RuleError as :func:`admission_rule`."""
+    if isinstance(name, str) and is_own_rule(name):
+        return OwnStandInRule(_load(name), name)
+    return _named("stand_in", name, STAND_IN_RULES)
+
+
+def room_rule(name: object) -> RoomRule:
+    """Return a room rule by name; RuleError if there is none."""
+    return _named("rooms", name, ROOM_RULES)

@@ -1,0 +1,93 @@
+"""A person's own rule from a file."""
+
+import pytest
+
+from models.rules import RuleError
+from models.scenario import Scenario, ScenarioError
+from verify.cli.checking import check_scenario
+
+LIKE_EP_ORDERED = """
+from frontier.tickets import EP_WAVE
+
+class Mine:
+    def blockers(self, ticket, queue, active):
+        ahead = queue[:queue.index(ticket)]
+        return [t for t in ahead if EP_WAVE in (t.scope, ticket.scope)]
+"""
+ANYBODY = """
+class Mine:
+    def blockers(self, ticket, queue, active):
+        return []
+"""
+LATE_STRICT = """
+class Mine:
+    ticket_at = "attempt"
+    def blockers(self, ticket, queue, active):
+        return queue[:queue.index(ticket)]
+"""
+STAND_IN = """
+class Mine:
+    withdraws_joined = True
+    def allows(self, lane, scheduler, context):
+        return not scheduler.busy and (not scheduler.queue or context.forward_group_sealed)
+"""
+
+
+def reference(tmp_path, text):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    return f"{path}:Mine"
+
+
+def counts(**values):
+    data = check_scenario(Scenario.of(values)).to_json()
+    return data["verdict"], data["states"], data["transitions"], data["depth"]
+
+
+@pytest.mark.parametrize(
+    ("text", "twin"), [(LIKE_EP_ORDERED, "ep_ordered"), (LATE_STRICT, "late_ticket")]
+)
+def test_own_admission_rule_equals_the_built_in_one(tmp_path, text, twin):
+    assert counts(admission=reference(tmp_path, text)) == counts(admission=twin)
+
+
+def test_own_stand_in_rule_equals_the_built_in_one(tmp_path):
+    own = counts(lanes=3, stages=1, stand_in=reference(tmp_path, STAND_IN))
+    assert own == counts(lanes=3, stages=1, stand_in="withdraw_joined")
+
+
+def test_a_rule_without_order_is_still_held_to_capacity_and_seal(tmp_path):
+    assert counts(admission=reference(tmp_path, ANYBODY)) == counts(admission="ep_ordered")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1", "has no 'Mine'; it defines: x"),
+        ("class Mine: pass", "no method blockers"),
+        ("1 / 0", "raised ZeroDivisionError"),
+        ("def Mine(", "raised SyntaxError"),
+        ("class Mine:\n  ticket_at = 'never'\n  def blockers(self, *a): ...", "ticket_at must be"),
+    ],
+)
+def test_a_file_that_holds_no_rule_is_a_scenario_error(tmp_path, text, said):
+    with pytest.raises(ScenarioError, match=said):
+        Scenario.of({"admission": reference(tmp_path, text)})
+
+
+def test_a_missing_file_is_a_scenario_error():
+    with pytest.raises(ScenarioError, match=r"there is no file nowhere\.py"):
+        Scenario.of({"admission": "nowhere.py:Mine"})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no')", r"raised ValueError: no \(mine.py, line 4\)"),
+        ("return [1]", "blockers must return tickets"),
+    ],
+)
+def test_a_rule_that_fails_is_never_taken_for_a_core_error(tmp_path, body, said):
+    text = f"\nclass Mine:\n    def blockers(self, *arguments):\n        {body}\n"
+    with pytest.raises(RuleError, match=said):
+        counts(admission=reference(tmp_path, text))
