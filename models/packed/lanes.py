@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from models.packed import kernel as k
-from models.packed.layout import Layout, layout_of
+from models.packed.layout import ADMISSION_CODES, ROOM_RULES, STAND_IN_CODES, Layout, layout_of
 from models.packed.reductions import REDUCTIONS, Plan, plan
 from models.scenario import Scenario
 from verify.packed.jit import Array
@@ -59,6 +59,13 @@ def outside_domain(scenario: Scenario) -> str | None:
     extra = sorted(set(scenario.to_compact()) - DOMAIN)
     if extra:
         return f"the packed model does not know: {', '.join(extra)}"
+    for name, rule, known in (
+        ("admission", scenario.admission, ADMISSION_CODES),
+        ("stand_in", scenario.stand_in, STAND_IN_CODES),
+        ("rooms", scenario.rooms, ROOM_RULES),
+    ):
+        if rule not in known:
+            return f"the packed model has no {name} rule {rule!r}, only {', '.join(known)}"
     if scenario.lanes > MOST_LANES or scenario.stages > MOST_STAGES:
         return f"the packed model takes at most {MOST_LANES} lanes and {MOST_STAGES} stages"
     if max(scenario.batches) > 1 << 15:

@@ -28,6 +28,9 @@ STAND_IN_CODES = {
 }
 
 
+ROOM_RULES = ("shared", "by_phase")
+
+
 @dataclass(frozen=True)
 class Layout:
     """Arrays that the kernels read: see :mod:`models.packed.kernel` for their meaning."""

@@ -148,10 +148,15 @@ def test_failing_transitions_agree_from_unreachable_states():
     assert failing > 20, "the error paths were hardly entered"
 
 
-def test_outside_the_certified_domain():
+def test_outside_the_certified_domain(tmp_path):
     assert outside_domain(Scenario(lanes=17, batches=(1,) * 17)) is not None
     many = Scenario(lanes=8, stages=3, batches=(3,) * 8, ties=True)
     assert "ties" in str(outside_domain(many))
+    (tmp_path / "mine.py").write_text(
+        'from frontier.admission import EpOrdered\n\n\nclass Mine(EpOrdered):\n    """Own."""\n'
+    )
+    own = Scenario(admission=f"{tmp_path / 'mine.py'}:Mine")
+    assert "no admission rule" in str(outside_domain(own))
     with pytest.raises(ValueError, match="ties"):
         PackedLanes(many)
 
