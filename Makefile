@@ -29,10 +29,10 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/python -m reports.bench
+	$(BIN)/frontier-verify bench
 
 reports: setup
-	$(BIN)/python -m reports.build
+	$(BIN)/frontier-verify reports
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import typer
 from models.rules import RuleError
 from models.scenario import ScenarioError
 from verify.cli import cases, matrix
+from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.engines import EngineDisagreementError
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(simulate)
+app.command()(bench)
 app.command()(replay)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
