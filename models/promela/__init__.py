@@ -13,6 +13,9 @@ from models.scenario import Scenario, ScenarioError
 
 TEMPLATE: Final = Path(__file__).with_name("lanes.pml")
 
+ATTENTION: Final = 2
+"""Status of a lane that was just admitted, as in ``lanes.pml``."""
+
 
 def promela(scenario: Scenario) -> str:
     """Write the model of a scenario.
@@ -31,16 +34,16 @@ def promela(scenario: Scenario) -> str:
         fifo.remove(1 + lane)
     slots = lanes * in_flight
     fifo += [0] * (slots * stages - len(fifo))
-    first = [[2] + [0] * (stages - 1) for _ in range(lanes)]
-    heaps = [[in_flight - 1] + [0] * (stages - 1) for _ in range(lanes)]
+    status = ([ATTENTION] + [0] * (stages - 1)) * lanes
+    queued = ([in_flight - 1] + [0] * (stages - 1)) * lanes
     state = "\n".join(
         [
             f"#define LANES {lanes}",
             f"#define STAGES {stages}",
             f"#define SLOTS {slots}",
             f"#define URGENT {(lanes + 4) + 2 * stages + 4}",
-            _array("status", sum(first, [])),
-            _array("queued", sum(heaps, [])),
+            _array("status", status),
+            _array("queued", queued),
             _array("waiting", [batches - in_flight] * lanes),
             _array("fifo", fifo),
             _array("room", [0] * stages),
@@ -80,7 +83,8 @@ def _require(scenario: Scenario) -> None:
     for name, value in wanted.items():
         if getattr(scenario, name) != value:
             raise ScenarioError(
-                f"the Promela model is written for {name} {value!r}, got {getattr(scenario, name)!r}"
+                f"the Promela model is written for {name} {value!r}, "
+                f"got {getattr(scenario, name)!r}"
             )
     if len(set(scenario.batches)) != 1 or scenario.batches[0] < 1 or scenario.lanes > 8:
         raise ScenarioError("the Promela model takes up to 8 lanes with equally many batches")

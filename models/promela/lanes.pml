@@ -22,7 +22,7 @@
 
 hidden byte kind[URGENT], of_lane[URGENT], of_stage[URGENT];
 hidden byte head, tail, lane, stage, i, j, k, m;
-hidden bool found, stored, filled;
+hidden byte found, stored, filled;
 
 inline emit(what, l, s) {
     assert(tail < URGENT);

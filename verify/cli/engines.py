@@ -179,7 +179,7 @@ def _run(
             keeper.begin(search, resumed=options.resume is not None)
             hooks.append(keeper)
         limit = search.run(limits, hooks)
-        if keeper is not None:
+        if keeper is not None and search.intact:
             keeper.save(search)
     except CheckpointError as error:
         raise UsageError(str(error)) from None

@@ -97,6 +97,11 @@ class Checkpointer:
         CheckpointError
             If the folder cannot be written; the last checkpoint stays valid.
         """
+        if not search.intact:
+            raise CheckpointError(
+                f"the search was broken off within a round; {self.directory} keeps the last "
+                "checkpoint before it: go on with --resume"
+            )
         try:
             for number, shard in enumerate(search.shards):
                 first = self._counts[number]

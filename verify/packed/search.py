@@ -9,10 +9,14 @@ reported schedule are the same for any number of threads.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +36,8 @@ RANGES = 8
 
 SMALL_ROUND = 512
 """Rows below which a second thread costs more than it brings."""
+
+INTERRUPTED = "interrupted from the keyboard"
 
 PACE_S = 5.0
 """Seconds over which the recent rate is taken."""
@@ -78,8 +84,35 @@ Hook = Callable[["Search"], None]
 """Called between two rounds: progress, checkpoints."""
 
 
+class _Interrupt:
+    """Turns the first Ctrl-C into a note, so that a round is never left half done.
+
+    The second one interrupts at once. Outside the main thread nothing is changed.
+    """
+
+    def __init__(self) -> None:
+        self.noted = False
+        self._before: Any = None
+
+    def __enter__(self) -> _Interrupt:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.noted:
+            raise KeyboardInterrupt
+        self.noted = True
+
+
 class Search:
     """One search; :meth:`run` goes on from wherever ``tally`` and the store are.
+
+    ``intact`` is False once a round was broken off half done: what is known then must not be saved.
 
     Parameters
     ----------
@@ -99,6 +132,7 @@ class Search:
         self.threads = max(1, min(threads or os.cpu_count() or 1, RANGES))
         self.shards = [Shard(s, model.width, compact=compact) for s in range(SHARDS)]
         self.tally = Tally()
+        self.intact = True
         self._pace = [(0.0, 0)]
         capacity = max(BLOCK, model.most_choices)
         self._blocks = [Block.of(model.width, capacity, SPAN) for _ in range(RANGES)]
@@ -150,28 +184,37 @@ class Search:
         str or None
             The limit that ended the search early, or None when it is complete.
         """
-        limits = limits or Limits()
         started = time.monotonic() - self.tally.seconds
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(self.threads) as pool, _Interrupt() as interrupt:
             self._pool = pool if self.threads > 1 else None
             try:
-                if not self.tally.levels:
-                    self._add_initial()
-                while self.tally.work or self._next_level():
-                    self.tally.seconds = time.monotonic() - started
-                    self._note_pace()
-                    for hook in hooks:
-                        hook(self)
-                    limit = limits.exceeded(self.states, self.tally.seconds, memory_bytes())
-                    limit = limit or self._no_room(limits)
-                    if limit is not None:
-                        return limit
-                    self._round()
+                return self._search(limits or Limits(), hooks, started, interrupt)
             except KeyboardInterrupt:
-                return "interrupted from the keyboard"
+                self.intact = False
+                return INTERRUPTED
+            except MemoryError:
+                self.intact = False
+                return "the system has no more memory to give"
             finally:
                 self._pool = None
                 self.tally.seconds = time.monotonic() - started
+
+    def _search(
+        self, limits: Limits, hooks: Sequence[Hook], started: float, interrupt: _Interrupt
+    ) -> str | None:
+        if not self.tally.levels:
+            self._add_initial()
+        while self.tally.work or self._next_level():
+            self.tally.seconds = time.monotonic() - started
+            self._note_pace()
+            for hook in hooks:
+                hook(self)
+            limit = INTERRUPTED if interrupt.noted else None
+            limit = limit or limits.exceeded(self.states, self.tally.seconds, memory_bytes())
+            limit = limit or self._no_room(limits)
+            if limit is not None:
+                return limit
+            self._round()
         return None
 
     def _add_initial(self) -> None:
