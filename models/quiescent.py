@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from frontier.des import System
 from frontier.events import CoreError, Event
@@ -35,6 +35,15 @@ class CheckableSystem(System, Protocol):
 
     def restore(self, snapshot: Any) -> None:
         """Become the system of a snapshot."""
+        ...
+
+
+@runtime_checkable
+class EndlessSystem(Protocol):
+    """A system whose names grow for ever, and which can tell its state without them."""
+
+    def relative(self, pending: Sequence[Event]) -> tuple[Any, tuple[Event, ...]]:
+        """Return the snapshot and the pending events under names that hold no history."""
         ...
 
 
@@ -124,7 +133,10 @@ class QuiescentRun:
     def state(self) -> ProtocolState:
         """Return the quiescent state reached, without history."""
         failed = None if self.failure is None else self.failure.event
-        return ProtocolState(self.system.snapshot(), tuple(self.pending), failed)
+        system = self.system
+        if isinstance(system, EndlessSystem):
+            return ProtocolState(*system.relative(self.pending), failed)
+        return ProtocolState(system.snapshot(), tuple(self.pending), failed)
 
     def restore(self, state: ProtocolState) -> None:
         """Go to a state; sequence numbers start again."""
@@ -176,9 +188,9 @@ class QuiescentModel:
         self._scratch = QuiescentRun(make_system(), observers)
         self._pending: dict[tuple[Event, ...], tuple[Event, ...]] = {}
 
-    def begin(self) -> QuiescentRun:
+    def begin(self, observers: Sequence[Observer] = ()) -> QuiescentRun:
         """Return a live run in the initial quiescent state."""
-        run = QuiescentRun(self._make_system())
+        run = QuiescentRun(self._make_system(), observers)
         run.begin()
         return run
 

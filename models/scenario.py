@@ -8,12 +8,16 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from frontier.closed import FOREVER, ClosedReplica, ClosedWorkload
 from frontier.replica import Replica, ReplicaConfig
 from frontier.workload import FiniteWorkload
 from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
 
 MODELS: Final = ("moe", "dense")
 ARRIVALS: Final = ("burst", "open")
+WORKLOADS: Final = ("finite", "closed")
+STEPS_FOREVER: Final = "forever"
+CAPACITY_LANES: Final = "lanes"
 PHASES: Final[Mapping[str, str]] = {
     "p": "prefill",
     "d": "decode",
@@ -46,6 +50,14 @@ class Scenario:
         Per lane the phase of each batch, ``prefill`` or ``decode``; None means all prefill.
     ties
         Whether several events may fall due at the same instant.
+    workload
+        ``finite``: the batches named, once; ``closed``: ``slots`` batch slots per lane that
+        recirculate for ever, ``batches`` then being the slots (issue 7).
+    slots, steps
+        Of a closed workload: slots of each lane, and steps of each request (a prefill step, then
+        decode steps; ``"forever"`` decodes without end).
+    capacity
+        Full-stage owners of each stage: ``"lanes"`` or a number.
 
     Raises
     ------
@@ -64,10 +76,14 @@ class Scenario:
     arrivals: str = "burst"
     phases: tuple[tuple[str, ...], ...] | None = None
     ties: bool = True
+    workload: str = "finite"
+    slots: int = 2
+    steps: int | str = 1
+    capacity: int | str = CAPACITY_LANES
 
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
-            _require_count(name, getattr(self, name), least=1)
+            require_count(name, getattr(self, name), least=1)
         if self.phases is not None and len(self.phases) != self.lanes:
             raise ScenarioError(
                 f"phases must have one sequence per lane: {self.lanes} lanes, "
@@ -79,19 +95,42 @@ class Scenario:
                 f"but {len(self.batches)} entries {list(self.batches)}"
             )
         for lane, count in enumerate(self.batches):
-            _require_count(f"batches of lane {lane}", count, least=0)
-        _require_one_of("model", self.model, MODELS)
+            require_count(f"batches of lane {lane}", count, least=0)
+        require_one_of("model", self.model, MODELS)
         try:
             admission_rule(self.admission)
             stand_in_rule(self.stand_in)
             room_rule(self.rooms)
         except RuleError as error:
             raise ScenarioError(str(error)) from error
-        _require_one_of("arrivals", self.arrivals, ARRIVALS)
+        require_one_of("arrivals", self.arrivals, ARRIVALS)
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
         if self.phases is not None:
             self._require_phases(self.phases)
+        self._require_workload()
+
+    def _require_workload(self) -> None:
+        require_one_of("workload", self.workload, WORKLOADS)
+        require_count("slots", self.slots, least=1)
+        if self.steps != STEPS_FOREVER:
+            require_count("steps", self.steps, 1, f" or {STEPS_FOREVER!r}")
+        if self.capacity != CAPACITY_LANES:
+            require_count("capacity", self.capacity, 1, f" or {CAPACITY_LANES!r}")
+        if self.workload != "closed":
+            for name in ("slots", "steps"):
+                if getattr(self, name) != getattr(Scenario, name):
+                    raise ScenarioError(f"{name} are of a closed workload; add workload = closed")
+            return
+        if self.phases is not None:
+            raise ScenarioError("phases are of a finite workload; a closed one has steps")
+        if self.arrivals != "burst":
+            raise ScenarioError("a closed workload has no arrivals; leave out arrivals = 'open'")
+        if self.batches != (self.slots,) * self.lanes:
+            raise ScenarioError(
+                f"batches are of a finite workload; a closed one has slots: expected none, "
+                f"got {list(self.batches)} for {self.slots} slots a lane"
+            )
 
     def _require_phases(self, phases: tuple[tuple[str, ...], ...]) -> None:
         for lane, (sequence, count) in enumerate(zip(phases, self.batches, strict=True)):
@@ -101,7 +140,12 @@ class Scenario:
                     f"but {len(sequence)} phases {list(sequence)}"
                 )
             for phase in sequence:
-                _require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+                require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+
+    @property
+    def endless(self) -> bool:
+        """Whether the work never ends."""
+        return self.workload == "closed"
 
     @property
     def batch_phases(self) -> tuple[tuple[str, ...], ...]:
@@ -121,10 +165,14 @@ class Scenario:
             admission=admission_rule(self.admission),
             stand_in=stand_in_rule(self.stand_in),
             rooms=room_rule(self.rooms),
+            capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
 
     def make_replica(self) -> Replica:
         """Build the replica with its workload, before its start."""
+        if self.workload == "closed":
+            steps = FOREVER if isinstance(self.steps, str) else self.steps
+            return ClosedReplica(self.config, ClosedWorkload(self.lanes, self.slots, steps))
         return Replica(self.config, FiniteWorkload(self.batch_phases, self.arrivals))
 
     def to_json(self) -> dict[str, Any]:
@@ -148,7 +196,8 @@ class Scenario:
         """Build a scenario from named values as they stand in a file or on the command line.
 
         ``batches`` may be one number for all lanes, a list, or ``"2,1"``; ``phases`` a list of
-        lists or ``"p,d;d,p"``, and then ``batches`` may be left out.
+        lists or ``"p,d;d,p"``, and then ``batches`` may be left out, as it is for a closed
+        workload. ``steps`` and ``capacity`` may be numbers in words.
 
         Raises
         ------
@@ -163,7 +212,7 @@ class Scenario:
                 )
         given = dict(values)
         lanes = given.get("lanes", Scenario.lanes)
-        _require_count("lanes", lanes, least=1)
+        require_count("lanes", lanes, least=1)
         phases = given.get("phases")
         if phases is not None:
             given["phases"] = _parse_phases(phases)
@@ -171,17 +220,27 @@ class Scenario:
             given["batches"] = _parse_batches(given["batches"], lanes)
         elif phases is not None:
             given["batches"] = tuple(len(sequence) for sequence in given["phases"])
+        elif given.get("workload") == "closed":
+            slots = given.get("slots", Scenario.slots)
+            require_count("slots", slots, least=1)
+            given["batches"] = (slots,) * lanes
         else:
             given["batches"] = (2,) * lanes
+        for name in ("steps", "capacity"):
+            if isinstance(given.get(name), str) and given[name].isdecimal():
+                given[name] = int(given[name])
         return Scenario(**given)
 
 
-def _require_count(name: str, value: object, least: int) -> None:
+def require_count(name: str, value: object, least: int, alternative: str = "") -> None:
+    """Raise :class:`ScenarioError` unless the value is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ScenarioError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        expected = f"a whole number of at least {least}{alternative}"
+        raise ScenarioError(f"{name} must be {expected}, got {value!r}")
 
 
-def _require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:
+def require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:
+    """Raise :class:`ScenarioError` unless the value is one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise ScenarioError(f"unknown {name} {value!r}; expected one of: {', '.join(known)}")
 
@@ -213,7 +272,7 @@ def _parse_phases(value: object) -> tuple[tuple[str, ...], ...]:
     sequences = []
     for lane, sequence in enumerate(value):
         for phase in sequence:
-            _require_one_of(f"phase of lane {lane}", str(phase).strip(), PHASES)
+            require_one_of(f"phase of lane {lane}", str(phase).strip(), PHASES)
         sequences.append(tuple(PHASES[str(phase).strip()] for phase in sequence))
     return tuple(sequences)
 

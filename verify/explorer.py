@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -37,9 +37,15 @@ class Exploration(Generic[S]):
 class _Search(Generic[S, A]):
     """One breadth-first search; its queue is the tail of the list of states."""
 
-    def __init__(self, model: Model[S, A], properties: Sequence[Property[S]]) -> None:
+    def __init__(
+        self,
+        model: Model[S, A],
+        properties: Sequence[Property[S]],
+        label: Callable[[], Hashable] | None,
+    ) -> None:
         self.model = model
         self.properties = properties
+        self.label = label
         self.graph = Graph()
         self.index: dict[S, int] = {}
         self.states: list[S] = []
@@ -60,6 +66,8 @@ class _Search(Generic[S, A]):
         actions = model.actions(state)
         for number, action in enumerate(actions):
             graph.targets.append(self.add(model.step(state, action), source, number))
+            if self.label is not None:
+                graph.add_label(self.label())
         graph.offsets.append(len(graph.targets))
         for prop in self.properties:
             message = prop.violation(state, not actions)
@@ -81,6 +89,7 @@ def explore(
     progress: ProgressCallback | None = None,
     stop_at_first: bool = False,
     must_terminate: bool = True,
+    label: Callable[[], Hashable] | None = None,
 ) -> Exploration[S]:
     """Visit every reachable state and judge the properties.
 
@@ -98,6 +107,8 @@ def explore(
         End the search at the first violating state; counts are then of the part seen.
     must_terminate
         Whether a cycle is a violation (``termination``): the work is finite.
+    label
+        Called after each step; what it returns becomes the transition's label in the graph.
 
     Returns
     -------
@@ -107,7 +118,7 @@ def explore(
     """
     limits = limits or Limits()
     state_limit = sys.maxsize if limits.max_states is None else limits.max_states
-    search = _Search(model, properties)
+    search = _Search(model, properties, label)
     start, memory_before = time.monotonic(), memory_bytes()
     limit: str | None = None
     source = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,8 @@ class Graph:
     States are numbered in the order of discovery; ``parent[i]`` and ``action[i]`` are the first
     transition into state ``i`` (parent -1 for an initial state, whose ``action`` is its index
     among them). State ``i`` has its successors at ``targets[offsets[i]:offsets[i + 1]]``, action
-    by action, for every ``i`` that was expanded.
+    by action, for every ``i`` that was expanded. Where transitions are labelled, transition ``j``
+    has the label whose number in ``alphabet`` is ``labels[j]``.
     """
 
     parent: array[int] = field(default_factory=lambda: array("q"))
@@ -26,6 +28,12 @@ class Graph:
     depth: array[int] = field(default_factory=lambda: array("i"))
     offsets: array[int] = field(default_factory=lambda: array("q", [0]))
     targets: array[int] = field(default_factory=lambda: array("q"))
+    labels: array[int] = field(default_factory=lambda: array("i"))
+    alphabet: dict[Hashable, int] = field(default_factory=dict)
+
+    def add_label(self, label: Hashable) -> None:
+        """Label the transition added last."""
+        self.labels.append(self.alphabet.setdefault(label, len(self.alphabet)))
 
     def add_state(self, parent: int, action: int) -> int:
         """Add a state reached by an action of its parent; return its index."""

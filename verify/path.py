@@ -28,13 +28,15 @@ class PathError(ValueError):
 class EncodedPath:
     """A decoded path string.
 
-    ``scenario`` holds plain JSON values; ``fingerprint`` is that of the last state.
+    ``scenario`` holds plain JSON values; ``fingerprint`` is that of the last state. The last
+    ``cycle`` actions of a lasso lead back to the state before them, and repeat for ever.
     """
 
     scenario: Mapping[str, Any]
     initial: int
     actions: tuple[int, ...]
     fingerprint: str
+    cycle: int = 0
 
 
 def fingerprint(state: Hashable) -> str:
@@ -44,7 +46,9 @@ def fingerprint(state: Hashable) -> str:
 
 def encode(path: EncodedPath) -> str:
     """Write a path as one word of letters, digits, ``-`` and ``_``."""
-    content = [dict(path.scenario), path.initial, list(path.actions), path.fingerprint]
+    content: list[Any] = [dict(path.scenario), path.initial, list(path.actions), path.fingerprint]
+    if path.cycle:
+        content.append(path.cycle)
     text = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
     packed = zlib.compress(text, 9)
     check = zlib.crc32(packed).to_bytes(4, "big")
@@ -73,7 +77,8 @@ def decode(word: str) -> EncodedPath:
     if len(raw) < 5 or zlib.crc32(packed).to_bytes(4, "big") != check:
         raise PathError("the path was cut or changed (its checksum differs); copy it whole")
     try:
-        scenario, initial, actions, mark = json.loads(zlib.decompress(packed))
-        return EncodedPath(dict(scenario), int(initial), tuple(map(int, actions)), str(mark))
+        scenario, initial, actions, mark, *cycle = json.loads(zlib.decompress(packed))
+        numbers = tuple(map(int, actions))
+        return EncodedPath(dict(scenario), int(initial), numbers, str(mark), *map(int, cycle))
     except (ValueError, TypeError, zlib.error) as error:
         raise PathError(f"the path's content cannot be read: {error}") from None

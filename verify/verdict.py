@@ -30,17 +30,23 @@ class Stats:
 
 @dataclass(frozen=True)
 class Violation:
-    """One violating state, with a shortest path to it (initial state's index, action numbers)."""
+    """One violating state, with a shortest path to it (initial state's index, action numbers).
+
+    ``cycle`` is None for a violation of a single state. A violation of liveness is a lasso:
+    ``actions`` lead to the state, and ``cycle`` from there back to it, for ever; it is empty if
+    the run ends in the state.
+    """
 
     property_name: str
     message: str
     state_index: int
     initial: int
     actions: tuple[int, ...]
+    cycle: tuple[int, ...] | None = None
 
     @property
     def depth(self) -> int:
-        """Transitions on the path."""
+        """Transitions on the path to the state."""
         return len(self.actions)
 
 
@@ -53,14 +59,18 @@ class Holds:
 
 @dataclass(frozen=True)
 class Violated:
-    """Some state violates a property; violations are in order of depth, the first is shortest."""
+    """Some state or run violates a property.
+
+    Violating states are in order of depth, the first is nearest; of lassos the one that says most
+    comes first.
+    """
 
     stats: Stats
     violations: tuple[Violation, ...]
 
     @property
     def first(self) -> Violation:
-        """A violation of least depth."""
+        """The violation to tell first."""
         return self.violations[0]
 
 

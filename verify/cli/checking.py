@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
+from frontier.events import Event
 from models.claims import ReachedClaims
 from models.explanation import after_instants, explain
 from models.invariants import lane_invariants
+from models.lasso_story import STOPPED_RUN, Round, narrated_run, tell
+from models.liveness import (
+    FAIRNESS,
+    PROGRESS,
+    STARVATION,
+    Finding,
+    LaneGraph,
+    Liveness,
+    judge_liveness,
+)
+from models.marks import MarkedModel, Marker
 from models.quiescent import Action, Handled, ProtocolState, QuiescentModel, QuiescentRun
 from models.scenario import Scenario, ScenarioError
 from models.view import describe_event, describe_stages
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, classify, lane_waits
 from verify.explorer import Exploration, explore
+from verify.fairness import Edges
 from verify.limits import Limits, ProgressCallback
 from verify.path import EncodedPath, PathError, decode, encode, fingerprint
 from verify.properties import Property, invariant, never_drained
-from verify.verdict import Violated, Violation, word
+from verify.verdict import Holds, Violated, Violation, word
 from verify.waitfor import WaitFor
 
 
@@ -25,11 +38,56 @@ def _core_error(state: ProtocolState) -> str | None:
     return f"the core rejected {state.failed}" if state.failed is not None else None
 
 
-def properties_of(scenario: Scenario, model: QuiescentModel) -> tuple[Property[ProtocolState], ...]:
+PROPERTIES: Final = ("drained", PROGRESS, STARVATION, "all")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a check asks (issue 7).
+
+    ``asked`` is ``drained``, ``progress``, ``starvation`` or ``all``; ``fairness`` is ``weak``
+    (every pending event fires), ``strong`` (and a lane that could be admitted again and again is
+    admitted) or ``none``. Core errors and state invariants are always asked.
+    """
+
+    asked: str
+    fairness: str = "weak"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("property", self.asked, PROPERTIES),
+            ("fairness", self.fairness, FAIRNESS),
+        ):
+            if value not in known:
+                raise ScenarioError(
+                    f"unknown {name} {value!r}; expected one of: {', '.join(known)}"
+                )
+
+    @staticmethod
+    def of(scenario: Scenario, asked: str | None = None, fairness: str | None = None) -> Question:
+        """Return the question for a scenario: all of a closed workload, else ``drained``."""
+        usual = "all" if scenario.workload == "closed" else "drained"
+        return Question(asked or usual, fairness or "weak")
+
+    @property
+    def liveness(self) -> tuple[str, ...]:
+        """Names of the liveness properties asked."""
+        if self.asked == "all":
+            return (PROGRESS, STARVATION)
+        return () if self.asked == "drained" else (self.asked,)
+
+
+def properties_of(
+    scenario: Scenario, model: QuiescentModel, question: Question | None = None
+) -> tuple[Property[ProtocolState], ...]:
     """Return what every reachable state of a scenario must satisfy."""
+    drained: Property[ProtocolState] = never_drained(
+        lambda state: state.failed is not None or model.is_complete(state)
+    )
+    asked = (question or Question.of(scenario)).asked
     return (
         invariant("core_error", _core_error),
-        never_drained(lambda state: state.failed is not None or model.is_complete(state)),
+        *((drained,) if asked in ("drained", "all") else ()),
         *lane_invariants(scenario.config),
     )
 
@@ -39,7 +97,8 @@ class Witness:
     """A violating state reached on the live core, with its explanation.
 
     ``schedule`` has one list of timed events per instant; ``stages`` is the table of
-    :func:`models.view.describe_stages`.
+    :func:`models.view.describe_stages`. The last ``repeats`` instants of a lasso's schedule lead
+    back to the state before them; None for a violation of a single state.
     """
 
     violation: Violation
@@ -49,6 +108,7 @@ class Witness:
     wait_for: WaitFor
     stages: list[dict[str, Any]]
     text: str
+    repeats: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +122,8 @@ class CheckResult:
     exploration: Exploration[ProtocolState]
     reached: dict[str, bool]
     witnesses: tuple[Witness, ...]
+    question: Question
+    liveness: Liveness | None = None
     engine: str = "reference"
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -100,6 +162,11 @@ class CheckResult:
             "wait_for": first and first.wait_for.to_json(),
             "stages": first and first.stages,
             "explanation": first and first.text,
+            "lasso": first and _lasso_json(first),
+            "property": self.question.asked,
+            "fairness": self.question.fairness,
+            "liveness": self.liveness and _liveness_json(self.liveness),
+            "overtaken": self.liveness and overtaken_json(self.liveness),
             "acyclic": stats.acyclic,
             "reached": self.reached,
             "violations": [
@@ -120,29 +187,122 @@ def _schedule_json(witness: Witness) -> list[list[dict[str, Any]]]:
     return [[describe_event(event) for event in instant] for instant in witness.schedule]
 
 
+def _lasso_json(witness: Witness) -> dict[str, Any] | None:
+    """Return the schedule of a lasso in two parts: the stem once, then the cycle for ever."""
+    if witness.repeats is None:
+        return None
+    schedule = _schedule_json(witness)
+    split = len(schedule) - witness.repeats
+    return {"stem": schedule[:split], "cycle": schedule[split:]}
+
+
+def _liveness_json(liveness: Liveness) -> list[dict[str, Any]]:
+    return [
+        {
+            "property": finding.name,
+            "lane": finding.lane if finding.lane >= 0 else None,
+            "stage": finding.stage if finding.stage >= 0 else None,
+            "fairness": liveness.fairness,
+            "verdict": "holds" if finding.lasso is None else "violated",
+            "classification": finding.classification,
+            "depth": finding.lasso and len(finding.lasso.stem),
+            "cycle": finding.lasso and len(finding.lasso.cycle),
+            "without_fairness": "holds" if finding.control is None else "violated",
+        }
+        for finding in liveness.findings
+    ]
+
+
+def overtaken_json(liveness: Liveness) -> dict[str, Any]:
+    """Most times that a waiting lane is passed by later tickets; a bound of None is no bound."""
+    bounds = [bound for lane in liveness.overtaken for bound in lane]
+    unbounded = any(bound is None for bound in bounds)
+    most = max((bound for bound in bounds if bound is not None), default=0)
+    return {
+        "bound": None if unbounded else most,
+        "unbounded": unbounded,
+        "lanes": [list(lane) for lane in liveness.overtaken],
+    }
+
+
 def check_scenario(
     scenario: Scenario,
     *,
+    question: Question | None = None,
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
     all_violations: bool = False,
 ) -> CheckResult:
     """Explore every timing of a scenario and explain the shortest violation, or all of them."""
+    question = question or Question.of(scenario)
     claims = ReachedClaims()
-    model = QuiescentModel(scenario.make_replica, scenario.ties, (claims,))
-    result = explore(model, properties_of(scenario, model), limits=limits, progress=progress)
+    marker = Marker(opportunities=question.fairness == "strong")
+    model = MarkedModel(scenario.make_replica, scenario.ties, marker, (claims,))
+    result = explore(
+        model,
+        properties_of(scenario, model, question),
+        limits=limits,
+        progress=progress,
+        must_terminate=scenario.workload == "finite",
+        label=marker.label if question.liveness else None,
+    )
+    liveness = None
+    if question.liveness and isinstance(result.verdict, Holds):
+        result, liveness = _with_liveness(scenario, question, result)
     verdict = result.verdict
     found = verdict.violations if isinstance(verdict, Violated) else ()
+    findings = liveness.violated if liveness is not None else ()
     witnesses = tuple(
         witness_of(scenario, model, violation, result.states[violation.state_index])
-        for violation in (found if all_violations else found[:1])
+        if violation.cycle is None
+        else lasso_witness(scenario, model, violation, findings[number], question.fairness)
+        for number, violation in enumerate(found if all_violations else found[:1])
     )
-    return CheckResult(scenario, result, dict(claims.reached), witnesses)
+    return CheckResult(scenario, result, dict(claims.reached), witnesses, question, liveness)
+
+
+def _with_liveness(
+    scenario: Scenario, question: Question, result: Exploration[ProtocolState]
+) -> tuple[Exploration[ProtocolState], Liveness]:
+    """Judge liveness on a graph all of whose states are good; the verdict is then about both."""
+    graph = LaneGraph(Edges(result.graph), result.states, scenario.lanes, scenario.stages)
+    liveness = judge_liveness(graph, question.liveness, question.fairness)
+    violations = tuple(
+        Violation(f.name, f.message, f.lasso.entry, f.lasso.initial, f.lasso.stem, f.lasso.cycle)
+        for f in liveness.violated
+        if f.lasso is not None
+    )
+    if violations:
+        result = replace(result, verdict=Violated(result.verdict.stats, violations))
+    return result, liveness
 
 
 def fire_numbered(model: QuiescentModel, run: QuiescentRun, number: int) -> list[Handled]:
     """Fire the action of this number in a live run."""
     return run.fire(model.actions(run.state())[number])
+
+
+def _play(
+    model: QuiescentModel, run: QuiescentRun, numbers: Sequence[int]
+) -> Iterator[tuple[tuple[Event, ...], list[Handled]]]:
+    """Fire actions by number; yield each instant with what was handled."""
+    for number in numbers:
+        action: Action = model.actions(run.state())[number]
+        instant = tuple(run.pending[position] for position in action)
+        yield instant, run.fire(action)
+
+
+def _encoded(scenario: Scenario, violation: Violation, reached: ProtocolState) -> str:
+    cycle = violation.cycle or ()
+    return encode(
+        EncodedPath(
+            scenario.to_compact(),
+            violation.initial,
+            violation.actions + cycle,
+            fingerprint(reached),
+            len(cycle),
+        )
+    )
 
 
 def witness_of(
@@ -156,19 +316,10 @@ def witness_of(
         If the replay ends in another state: the checker would be wrong.
     """
     run = model.begin()
-    schedule = []
-    for number in violation.actions:
-        action: Action = model.actions(run.state())[number]
-        schedule.append(tuple(run.pending[position] for position in action))
-        run.fire(action)
+    schedule = tuple(instant for instant, _ in _play(model, run, violation.actions))
     reached = run.state()
     if reached != expected:
         raise AssertionError(f"the replay of {violation} ends in {reached}, not in {expected}")
-    encoded = encode(
-        EncodedPath(
-            scenario.to_compact(), violation.initial, violation.actions, fingerprint(reached)
-        )
-    )
     analysis = lane_waits(run.system, run.pending)  # type: ignore[arg-type]
     if run.failure is not None:
         classification, message = CORE_ERROR, str(run.failure)
@@ -178,7 +329,52 @@ def witness_of(
         classification, message = INVARIANT_VIOLATION, violation.message
     text = explain(classification, analysis, after_instants(violation.depth), message)
     stages = describe_stages(run.system)  # type: ignore[arg-type]
-    return Witness(violation, encoded, tuple(schedule), classification, analysis, stages, text)
+    encoded = _encoded(scenario, violation, reached)
+    return Witness(violation, encoded, schedule, classification, analysis, stages, text)
+
+
+def lasso_witness(
+    scenario: Scenario,
+    model: QuiescentModel,
+    violation: Violation,
+    finding: Finding,
+    fairness: str,
+) -> Witness:
+    """Replay a lasso on a live core, its cycle once, and explain what the cycle does.
+
+    Raises
+    ------
+    AssertionError
+        If the cycle does not end in the state it began in: the checker would be wrong.
+    """
+    run, narrator = narrated_run(model)
+    replica: Any = run.system
+    schedule = [instant for instant, _ in _play(model, run, violation.actions)]
+    narrator.take()
+    entry = run.state()
+    cycle = violation.cycle or ()
+    handled: list[Handled] = []
+    for instant, events in _play(model, run, cycle):
+        schedule.append(instant)
+        handled += events
+    if run.state() != entry:
+        raise AssertionError(f"the cycle of {violation} does not end where it began")
+    analysis = lane_waits(replica, run.pending)
+    encoded = _encoded(scenario, violation, entry)
+    stages = describe_stages(replica)
+    if not run.pending:
+        classification = classify(analysis)
+        text = explain(classification, analysis, after_instants(violation.depth), violation.message)
+    else:
+        classification = finding.classification or STOPPED_RUN
+        played = Round(tuple(handled), tuple(note for _, note in narrator.take()))
+        text = tell(
+            finding, classification, violation.depth, len(cycle), (replica, run.pending), played,
+            fair=fairness != "none",
+        )  # fmt: skip
+    return Witness(
+        violation, encoded, tuple(schedule), classification, analysis, stages, text, len(cycle)
+    )
 
 
 def open_path(encoded: str) -> tuple[Scenario, EncodedPath]:

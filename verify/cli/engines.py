@@ -15,7 +15,7 @@ from models.packed.kernel import STOOD_STILL
 from models.packed.lanes import PackedLanes, outside_domain
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
-from verify.cli.checking import CheckResult, Witness, check_scenario, witness_of
+from verify.cli.checking import CheckResult, Question, Witness, check_scenario, witness_of
 from verify.cli.errors import UsageError
 from verify.explorer import Exploration
 from verify.graph import Graph
@@ -64,10 +64,18 @@ class EngineOptions:
         return next((name for name, present in given.items() if present), None)
 
 
+def obstacle_to_packed(scenario: Scenario, question: Question) -> str | None:
+    """Say why the packed engine cannot answer a question, or None if it can."""
+    if question.liveness:
+        return f"the packed engine keeps no graph to judge {question.asked} on"
+    return outside_domain(scenario)
+
+
 def check_with(
     scenario: Scenario,
     options: EngineOptions,
     *,
+    question: Question | None = None,
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
     all_violations: bool = False,
@@ -81,7 +89,8 @@ def check_with(
         apply to the engine.
     """
     limits = limits or Limits()
-    obstacle = outside_domain(scenario)
+    question = question or Question.of(scenario)
+    obstacle = obstacle_to_packed(scenario, question)
     packed_only = options.packed_only
     if options.engine == "reference" and packed_only:
         raise UsageError(f"{packed_only} needs the packed engine; leave out --engine reference")
@@ -97,7 +106,11 @@ def check_with(
 
     def reference(within: Limits) -> CheckResult:
         return check_scenario(
-            scenario, limits=within, progress=progress, all_violations=all_violations
+            scenario,
+            question=question,
+            limits=within,
+            progress=progress,
+            all_violations=all_violations,
         )
 
     if options.engine == "reference":
@@ -158,6 +171,7 @@ def check_packed(
         exploration,
         claims,
         tuple(witnesses),
+        Question.of(scenario),
         engine="packed",
         details=_details(search, model, options, found),
     )

@@ -57,6 +57,31 @@ Phases = Annotated[
         metavar="p,d;d,p", help="Phase of each batch, lane by lane.", rich_help_panel=_WORK
     ),
 ]
+WorkloadKind = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        help="finite: the batches, once; closed: slots that recirculate for ever.",
+        rich_help_panel=_WORK,
+    ),
+]
+Slots = Annotated[
+    int | None, typer.Option(help="Closed: batch slots of each lane.", rich_help_panel=_WORK)
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|forever",
+        help="Closed: steps of each request, a prefill and then decodes.",
+        rich_help_panel=_WORK,
+    ),
+]
+Capacity = Annotated[
+    str | None,
+    typer.Option(
+        metavar="lanes|N", help="Full-stage owners of each stage.", rich_help_panel=_SHAPE
+    ),
+]
 Ties = Annotated[
     bool | None,
     typer.Option(
@@ -95,6 +120,7 @@ def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
         base = load_source(source).to_json()
         if base["phases"] is None or "batches" in given or "lanes" in given:
             del base["phases"]
-        if "phases" in given or ("lanes" in given and "batches" not in given):
+        reshaped = {"phases", "lanes", "slots", "workload"} & given.keys()
+        if reshaped and "batches" not in given:
             del base["batches"]
     return Scenario.of({**base, **given})

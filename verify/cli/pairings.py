@@ -182,7 +182,7 @@ def _print(entry: dict[str, Any]) -> None:
         out.print(f"[bold yellow]undetermined[/] {rules}: {entry['limit']}")
         return
     out.print(
-        f"[bold]{rules}[/]: {entry['shapes']} shapes, every timing "
+        f"[bold]{rules}[/]: {_plural(entry['shapes'])}, every timing "
         f"({entry['states_simulator']:,} + {entry['states_reference']:,} states)"
     )
     for side, who in (("only_simulator", "simulator"), ("only_reference", "lockstep")):
@@ -200,3 +200,7 @@ def _print_smallest(smallest: dict[str, Any]) -> None:
         out.print(f"    {number:>3}  {line}", markup=False)
     if smallest["path"]:
         out.print(f"    frontier-verify replay {smallest['path']}", markup=False)
+
+
+def _plural(shapes_compared: int) -> str:
+    return f"{shapes_compared} shape{'' if shapes_compared == 1 else 's'}"

@@ -11,8 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from models.liveness import PROGRESS, STARVATION, Liveness
 from models.scenario import Scenario
-from verify.cli.checking import CheckResult, Witness
+from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.limits import Progress, ProgressCallback
 
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
@@ -31,11 +32,15 @@ def scenario_line(scenario: Scenario, timed: bool = False) -> str:
     """One line that names shape, rules and work."""
     batches = scenario.batches
     work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
+    closed = scenario.workload == "closed"
+    steps = "" if scenario.steps == 1 else f" of {scenario.steps} steps a request"
+    work += f" slots{steps}" if closed else " batches"
+    arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
+    capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
     return (
-        f"{scenario.lanes} lanes x {scenario.stages} stages x {work} batches, "
+        f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
         f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
-        f"{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
-        f"{scenario.arrivals} arrivals"
+        f"{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, {arrivals}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
 
 
@@ -122,7 +127,10 @@ def print_witness(witness: Witness) -> None:
     out.print("\n[bold]Schedule[/] (what falls due, instant by instant)")
     if not witness.schedule:
         out.print("  none: the initial state is violating")
+    repeats = witness.repeats or 0
     for number, instant in enumerate(witness.schedule, start=1):
+        if repeats and number == len(witness.schedule) - repeats + 1:
+            out.print("  from here on for ever:")
         out.print(f"  {number:>3}  " + "  together with  ".join(map(str, instant)))
     out.print()
     out.print(stage_table(witness.stages))
@@ -130,6 +138,44 @@ def print_witness(witness: Witness) -> None:
     out.print(f"\n[bold]Why[/]  {witness.text}")
     out.print("\n[bold]Replay[/]")
     out.print(f"frontier-verify replay {witness.path}")
+
+
+def _what_holds(result: CheckResult) -> str:
+    if result.scenario.workload == "finite":
+        return "every timing completes"
+    asked = result.question.asked
+    parts = {
+        "drained": "no timing ever drains",
+        PROGRESS: "every lane ends batches for ever, and every wave ends",
+        STARVATION: "every queued ticket is admitted",
+    }
+    words = "; ".join(parts.values()) if asked == "all" else parts[asked]
+    return f"for any number of requests, {words}"
+
+
+def _ends(result: CheckResult) -> str:
+    if result.exploration.verdict.stats.acyclic:
+        return "; the graph is acyclic, every end is complete"
+    return ""
+
+
+def _print_liveness(liveness: Liveness) -> None:
+    """Print each property's verdict beside its negative control, and the overtaking bound."""
+    fairness = liveness.fairness
+    assumed = "without fairness" if fairness == "none" else f"under {fairness} fairness"
+    for name in dict.fromkeys(finding.name for finding in liveness.findings):
+        own = [finding for finding in liveness.findings if finding.name == name]
+        bad = [finding.message for finding in own if finding.lasso is not None]
+        controls = sum(finding.control is not None for finding in own)
+        verdict = verdict_markup("violated" if bad else "holds")
+        out.print(
+            f"  {name} {assumed}: {verdict}"
+            + (f" ({'; '.join(bad)})" if bad else "")
+            + f"; without any fairness {controls} of {len(own)} such properties are violated"
+        )
+    bound = overtaken_json(liveness)
+    most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"
+    out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
 
 
 def print_result(result: CheckResult) -> None:
@@ -144,13 +190,12 @@ def print_result(result: CheckResult) -> None:
         out.print(f"reduction {name} is not sound here and was left out: {why}")
     word = result.verdict_word
     if word == "holds":
-        out.print(
-            f"{verdict_markup(word)}: every timing completes ({seen}; the graph is acyclic, "
-            f"every end is complete)"
-        )
+        out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
         missed = [claim for claim, reached in result.reached.items() if not reached]
         if missed:
             out.print(f"never happened in any timing: {'; '.join(missed)}")
+        if result.liveness is not None:
+            _print_liveness(result.liveness)
     elif word == "undetermined":
         limit = result.to_json()["limit"]
         out.print(
@@ -164,6 +209,8 @@ def print_result(result: CheckResult) -> None:
             f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
             f"{data['depth']}; {data['violating_states']} violating states among {seen}{part}"
         )
+        if result.liveness is not None:
+            _print_liveness(result.liveness)
         print_witness(result.witnesses[0])
         if len(result.witnesses) > 1:
             out.print("\n[bold]Further violating states[/]")

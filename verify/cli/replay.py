@@ -24,8 +24,8 @@ def replay(
 ) -> None:
     """Replay an encoded path on the core and show every event with what followed.
 
-    Exit code: 0 the path ends in a state that is complete or can go on, 1 it ends in a drained
-    or failing state, 2 it is not a path of this version.
+    Exit code: 0 the path ends in a state that is complete or can go on, 1 it ends in a
+    drained or failing state or repeats for ever, 2 it is not a path of this version.
     """
     require_writable(json_file)
     scenario, encoded = open_path(path)
@@ -39,6 +39,7 @@ def replay(
         out.print(scenario_line(scenario))
         out.print("[bold]start[/]")
     _show(narrator, quiet)
+    seen = [run.state()]
     for number, action_number in enumerate(encoded.actions, start=1):
         actions = model.actions(run.state())
         if action_number >= len(actions):
@@ -50,6 +51,7 @@ def replay(
         if not quiet:
             out.print(f"[bold]instant {number}[/]  " + "  together with  ".join(map(str, due)))
         run.fire(actions[action_number])
+        seen.append(run.state())
         notes = _show(narrator, quiet)
         steps.append({"instant": [describe_event(e) for e in due], "handled": notes})
     final = run.state()
@@ -59,9 +61,12 @@ def replay(
             "version of the protocol"
         )
     ended = bool(run.pending) and run.failure is None
+    repeats = encoded.cycle > 0 and seen[-1 - encoded.cycle] == final
     outcome = (
         "failed"
         if run.failure
+        else "repeating"
+        if repeats
         else "running"
         if ended
         else "complete"
@@ -78,6 +83,8 @@ def replay(
         out.print()
         out.print(stage_table(stages))
         out.print(f"\n{outcome} after {len(encoded.actions)} instants")
+        if repeats:
+            out.print(f"the state is that before the last {encoded.cycle}: they repeat for ever")
         if classification is not None:
             message = str(run.failure or "no event is left, but work is unfinished")
             out.print(explain(classification, analysis, after_instants(len(steps)), message))
@@ -93,7 +100,7 @@ def replay(
             "wait_for": analysis.to_json() if classification else None,
         }
         emit(json_file, json.dumps(data, indent=1))
-    raise typer.Exit(1 if classification else 0)
+    raise typer.Exit(1 if classification or repeats else 0)
 
 
 def _show(narrator: Narrator, quiet: bool) -> list[dict[str, Any]]:

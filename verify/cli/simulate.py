@@ -22,7 +22,7 @@ from frontier.durations import (
 )
 from frontier.events import CoreError
 from models.explanation import explain
-from models.scenario import Scenario, ScenarioError
+from models.scenario import CAPACITY_LANES, Scenario, ScenarioError
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
@@ -165,6 +165,10 @@ def simulate(
                 )
         given |= {"arrivals": None, "rooms": rooms or serving.DEFAULT_ROOMS}
     scenario = opt.scenario_from(source, given)
+    if scenario.workload == "closed":
+        raise UsageError("a closed workload never ends, so simulate cannot run it; use check")
+    if by_request and scenario.capacity != CAPACITY_LANES:
+        raise UsageError("capacity is of batch scenarios; leave it out of a run of requests")
     constant = ConstantDurations(
         scenario.model == "moe",
         scenario.layers,

@@ -1,0 +1,65 @@
+"""State invariants of a ``DECODE_FFN`` stage, read from its snapshot (issue 7, section 7)."""
+
+from __future__ import annotations
+
+from frontier.events import Batch
+from frontier.ffn import EXPERT, FfnConfig, FfnSnapshot
+from models.quiescent import ProtocolState
+from verify.properties import Property, invariant
+
+
+def _snapshot(state: ProtocolState) -> FfnSnapshot:
+    snapshot = state.system
+    if not isinstance(snapshot, FfnSnapshot):
+        raise TypeError(f"expected the state of a DECODE_FFN stage, got {type(snapshot).__name__}")
+    return snapshot
+
+
+def _schedulers_of(config: FfnConfig, group: Batch) -> set[int]:
+    return set(range(config.ep_size)) if group.phase == EXPERT else {group.lane}
+
+
+def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
+    """Return the invariants of a stage of this shape; they judge non-failing states."""
+    minted_at_arrival = config.admission.ticket_at == "arrival"
+
+    def exclusive(state: ProtocolState) -> str | None:
+        """Check that a wave holds the stage alone, full-stage owners within the capacity."""
+        active = _snapshot(state).context.active
+        waves = sum(isinstance(g, Batch) and g.phase == EXPERT for _, g in active)
+        limit = 1 if waves else config.capacity
+        return f"the stage is held by {active}" if len(active) > limit else None
+
+    def runs_what_it_holds(state: ProtocolState) -> str | None:
+        """Check that every running group holds the stage."""
+        snapshot = _snapshot(state)
+        held = {operation for _, operation in snapshot.context.active}
+        running = {group for group, _ in snapshot.schedulers if group is not None}
+        return None if running <= held else f"{running - held} run without holding the stage"
+
+    def ticket_in_one_place(state: ProtocolState) -> str | None:
+        """Check that a queued group stands in the heap of every scheduler of its own."""
+        snapshot = _snapshot(state)
+        queued = [operation for _, operation in snapshot.context.queued]
+        heaps = [set(queue) for _, queue in snapshot.schedulers]
+        for group in queued:
+            if not isinstance(group, Batch):
+                return f"an operation of unknown kind is queued: {group!r}"
+            own = _schedulers_of(config, group)
+            if any((group in heap) != (number in own) for number, heap in enumerate(heaps)):
+                return f"the ticket of {group} is queued, but its children are not all in the heaps"
+        held = {operation for _, operation in snapshot.context.active}
+        homeless = set().union(*heaps) - set(queued) - held
+        if minted_at_arrival and homeless:
+            return f"{homeless} wait without a ticket"
+        return None
+
+    checks = {
+        "ownership_exclusive": exclusive,
+        "runs_what_it_holds": runs_what_it_holds,
+        "ticket_in_one_place": ticket_in_one_place,
+    }
+    return tuple(
+        invariant(name, lambda state, check=check: None if state.failed else check(state))  # type: ignore[misc]
+        for name, check in checks.items()
+    )

@@ -1,0 +1,124 @@
+"""Group scenarios: the ``DECODE_FFN`` stage fed by producers of groups (PROTOCOL.md section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Final
+
+from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from models.rules import RuleError, admission_rule
+from models.scenario import ScenarioError, require_count, require_one_of
+
+GROUP_KINDS: Final[Mapping[str, str]] = {"d": DENSE, "e": EXPERT, DENSE: DENSE, EXPERT: EXPERT}
+
+
+@dataclass(frozen=True)
+class GroupScenario:
+    """What is checked of queued EP waves (issue 7).
+
+    Parameters
+    ----------
+    groups
+        Per producer, the kinds of its groups in order: ``dense`` or ``expert``.
+    ep_size
+        EP lanes.
+    full_stages
+        Full-stage schedulers that share the context: 1 as specified; with more, producer ``p``
+        feeds the one of number ``p % full_stages``.
+    admission
+        Name of the admission rule.
+    ties
+        Whether several events may fall due at the same instant.
+
+    Raises
+    ------
+    ScenarioError
+        On the first field that is wrong.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    ep_size: int = 2
+    full_stages: int = 1
+    admission: str = "ep_ordered"
+    ties: bool = True
+
+    def __post_init__(self) -> None:
+        require_count("ep_size", self.ep_size, least=1)
+        require_count("full_stages", self.full_stages, least=1)
+        try:
+            admission_rule(self.admission)
+        except RuleError as error:
+            raise ScenarioError(str(error)) from error
+        if not isinstance(self.ties, bool):
+            raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
+        if not self.groups:
+            raise ScenarioError("groups must name the groups of at least one producer, got none")
+        for producer, script in enumerate(self.groups):
+            if not script:
+                raise ScenarioError(f"groups of producer {producer} must not be empty")
+            for kind in script:
+                require_one_of(f"group kind of producer {producer}", kind, (DENSE, EXPERT))
+
+    @property
+    def endless(self) -> bool:
+        """Never: scripts end."""
+        return False
+
+    @property
+    def config(self) -> FfnConfig:
+        """Shape and rule for the core."""
+        return FfnConfig(self.ep_size, self.full_stages, admission_rule(self.admission))
+
+    def make_replica(self) -> FfnReplica:
+        """Build the stage with its producers, before its start."""
+        return FfnReplica(self.config, ScriptedGroups(self.groups))
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as a plain JSON value."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["groups"] = [list(script) for script in self.groups]
+        return values
+
+    def to_compact(self) -> dict[str, Any]:
+        """Return the groups, and the other fields that differ from their defaults."""
+        return {
+            f.name: self.to_json()[f.name]
+            for f in fields(self)
+            if f.default is MISSING or getattr(self, f.name) != f.default
+        }
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> GroupScenario:
+        """Build a scenario from named values as they stand in a file or on the command line.
+
+        ``groups`` is a list of lists, or ``"d,e;e,d"``: producers separated by ``;``.
+
+        Raises
+        ------
+        ScenarioError
+            On an unknown field or a wrong value.
+        """
+        known = [f.name for f in fields(GroupScenario)]
+        for name in values:
+            if name not in known:
+                raise ScenarioError(
+                    f"{name!r} is no field of a scenario of groups; known fields: "
+                    f"{', '.join(known)}"
+                )
+        return GroupScenario(**{**values, "groups": _parse_groups(values["groups"])})
+
+
+def _parse_groups(value: object) -> tuple[tuple[str, ...], ...]:
+    if isinstance(value, str):
+        value = [script.replace(",", " ").split() for script in value.split(";")]
+    if not isinstance(value, list | tuple) or not all(isinstance(v, list | tuple) for v in value):
+        raise ScenarioError(
+            f"groups must be one sequence per producer, such as 'd,e;e,d', got {value!r}"
+        )
+    scripts = []
+    for producer, script in enumerate(value):
+        for kind in script:
+            require_one_of(f"group kind of producer {producer}", kind, GROUP_KINDS)
+        scripts.append(tuple(GROUP_KINDS[kind] for kind in script))
+    return tuple(scripts)

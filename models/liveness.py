@@ -1,0 +1,289 @@
+"""Liveness of a lane replica: progress, starvation, waves that end, overtaking (issue 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from frontier.context import ContextSnapshot
+from frontier.replica import ReplicaSnapshot, StageSnapshot
+from frontier.tickets import EP_WAVE
+from models.marks import (
+    ADMITTED,
+    ENDED,
+    OLDEST_FIRED,
+    OPPORTUNITY,
+    OVERTAKEN,
+    WAVE_ENDED,
+    Mark,
+)
+from models.quiescent import ProtocolState
+from verify.bounds import most_during_wait
+from verify.fairness import Compassion, Edges, Fairness, Index, Justice, Mask
+from verify.liveness import Lasso, LeadsTo, find_lasso
+
+PROGRESS: Final = "progress"
+STARVATION: Final = "starvation"
+FAIRNESS: Final = ("weak", "strong", "none")
+
+LIVELOCK: Final = "livelock"
+PARTIAL_DEADLOCK: Final = "partial_deadlock"
+
+
+@dataclass(frozen=True)
+class LaneProperty:
+    """A liveness property of one lane, at one stage (-1: over all stages)."""
+
+    name: str
+    lane: int
+    stage: int
+    leads_to: LeadsTo
+
+
+class LaneGraph:
+    """The explored graph of a lane replica with what its states and transitions say of lanes.
+
+    Parameters
+    ----------
+    edges
+        Transitions, labelled with marks.
+    states
+        The states by index.
+    lanes, stages
+        Shape of the replica.
+    """
+
+    def __init__(
+        self, edges: Edges, states: Sequence[ProtocolState], lanes: int, stages: int
+    ) -> None:
+        self.edges = edges
+        self.lanes = lanes
+        self.stages = stages
+        shape = (lanes, stages, len(states))
+        self.queued: npt.NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
+        self.waiting: npt.NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
+        self.in_flight: npt.NDArray[np.bool_] = np.zeros((lanes, len(states)), dtype=np.bool_)
+        self.wave: npt.NDArray[np.bool_] = np.zeros((stages, len(states)), dtype=np.bool_)
+        for index, state in enumerate(states):
+            self._read(index, state)
+        self.ended = [edges.labelled(_holds(Mark(ENDED, lane))) for lane in range(lanes)]
+
+    def _read(self, index: int, state: ProtocolState) -> None:
+        snapshot = state.system
+        if not isinstance(snapshot, ReplicaSnapshot):
+            raise TypeError(f"expected the state of a lane replica, got {type(snapshot).__name__}")
+        for lane, count in enumerate(snapshot.in_flight):
+            self.in_flight[lane, index] = count > 0
+        for number, stage in enumerate(snapshot.stages):
+            self._read_stage(index, number, stage)
+
+    def _read_stage(self, index: int, number: int, stage: StageSnapshot) -> None:
+        for lane, (running, queue) in enumerate(stage.lanes):
+            if queue:
+                self.queued[lane, number, index] = True
+                self.waiting[lane, number, index] = running is None
+        context = stage.context
+        if isinstance(context, ContextSnapshot):
+            self.wave[number, index] = any(scope == EP_WAVE for scope, _ in context.active)
+
+    def marked(self, kind: str, lane: int = -1, stage: int = -1) -> Mask:
+        """Transitions that carry a mark."""
+        return self.edges.labelled(_holds(Mark(kind, lane, stage)))
+
+    # ---------------------------------------------------------------- assumptions
+
+    def fairness(self, name: str) -> Fairness:
+        """Return the named assumption (``weak``, ``strong`` or ``none``).
+
+        Weak fairness of every timed event is one demand. Pending events stand in order of
+        creation, and a fired one closes the gap; so if the oldest pending event fires again and
+        again, every pending event moves up until it is the oldest or has fired. If it does not,
+        one and the same event stays the oldest, pending, for ever.
+
+        Strong fairness of admission adds, for each lane and stage: a lane that would have been
+        admitted again and again (even for a moment within an instant) is admitted.
+        """
+        if name == "none":
+            return Fairness(name, may_stop=True)
+        weak = (Justice("every pending event fires", self.marked(OLDEST_FIRED)),)
+        if name == "weak":
+            return Fairness(name, weak)
+        if name != "strong":
+            raise ValueError(f"fairness must be one of {', '.join(FAIRNESS)}, got {name!r}")
+        pairs = tuple(
+            Compassion(
+                f"admission of lane {lane} at stage {stage}",
+                self.marked(OPPORTUNITY, lane, stage),
+                self.marked(ADMITTED, lane, stage),
+            )
+            for lane in range(self.lanes)
+            for stage in range(self.stages)
+        )
+        return Fairness(name, weak, pairs)
+
+    # ---------------------------------------------------------------- properties
+
+    def properties(self, names: Sequence[str]) -> Iterator[LaneProperty]:
+        """Liveness properties of these names, lane by lane.
+
+        ``progress``: a lane with work ends a batch again and again, and every dispatched wave
+        ends. ``starvation``: every queued ticket is admitted. A lane's tickets at a stage are
+        admitted in the order of its heap, so one of them starves exactly if, from some moment on,
+        the lane has a batch queued there and is not admitted there any more.
+        """
+        if PROGRESS in names:
+            for lane in range(self.lanes):
+                message = f"lane {lane} has work but never ends a batch again"
+                yield LaneProperty(PROGRESS, lane, -1, self._ends(lane, message))
+            for stage in np.flatnonzero(self.wave.any(axis=1)).tolist():
+                message = f"an EP wave dispatched at stage {stage} never ends"
+                goal = self.marked(WAVE_ENDED, -1, stage)
+                prop = LeadsTo("wave_ends", message, self.wave[stage], goal)
+                yield LaneProperty(PROGRESS, -1, stage, prop)
+        if STARVATION in names:
+            for lane in range(self.lanes):
+                for stage in range(self.stages):
+                    message = f"a ticket of lane {lane} at stage {stage} is never admitted"
+                    goal = self.marked(ADMITTED, lane, stage)
+                    prop = LeadsTo(STARVATION, message, self.queued[lane, stage], goal)
+                    yield LaneProperty(STARVATION, lane, stage, prop)
+
+    def _ends(self, lane: int, message: str) -> LeadsTo:
+        return LeadsTo(PROGRESS, message, self.in_flight[lane], self.ended[lane])
+
+    def stuck(self, lane: int) -> Mask:
+        """States in which the lane has work but can never end a batch again, whatever happens."""
+        stuck: Mask = self.in_flight[lane] & ~self._can_reach(self.ended[lane])
+        return stuck
+
+    def _can_reach(self, goal: Mask) -> Mask:
+        """States with a path that takes a goal transition."""
+        edges = self.edges
+        able = np.zeros(edges.states, dtype=np.bool_)
+        able[edges.sources[goal]] = True
+        while True:
+            fresh = able[edges.targets] & ~able[edges.sources]
+            if not fresh.any():
+                return able
+            able[edges.sources[fresh]] = True
+
+    def partial_deadlock(self, lane: int, fairness: Fairness) -> tuple[LeadsTo, Lasso] | None:
+        """Lasso to a state in which the lane is stuck for ever while events go on, or None."""
+        stuck = self.stuck(lane)
+        message = f"lane {lane} can never end a batch again, while others go on for ever"
+        prop = LeadsTo(PROGRESS, message, stuck, self.ended[lane])
+        lasso = find_lasso(self.edges, prop, fairness)
+        return None if lasso is None or not lasso.cycle else (prop, lasso)
+
+    # ---------------------------------------------------------------- overtaking
+
+    def overtaken(self, lane: int, stage: int) -> int | None:
+        """Most admissions of later tickets past a lane's waiting one, or None if unbounded."""
+        before, after = [], []
+        wanted, admitted = Mark(OVERTAKEN, lane, stage), Mark(ADMITTED, lane, stage)
+        for label in self.edges.graph.alphabet:
+            marks: Any = label
+            at = marks.index(admitted) if admitted in marks else len(marks)
+            before.append(marks[:at].count(wanted))
+            after.append(marks[at:].count(wanted))
+        numbers = np.array(self.edges.graph.labels, dtype=np.int64)
+        counts: list[Index] = [np.array(c, dtype=np.int64)[numbers] for c in (before, after)]
+        served = self.marked(ADMITTED, lane, stage)
+        return most_during_wait(self.edges, self.waiting[lane, stage], served, *counts)
+
+
+def _holds(mark: Mark) -> Callable[[object], bool]:
+    def holds(label: object) -> bool:
+        return isinstance(label, tuple) and mark in label
+
+    return holds
+
+
+def class_of_lasso(graph: LaneGraph, lane: int, cycle: Sequence[int]) -> str:
+    """Class of a lasso whose cycle is not empty, given as transitions.
+
+    ``livelock``: events go on, but no lane ends a batch. ``partial_deadlock``: others end
+    batches, and this lane never can. ``starvation``: this lane could, but is passed over.
+    """
+    on_cycle = np.array(cycle, dtype=np.int64)
+    if not any(ended[on_cycle].any() for ended in graph.ended):
+        return LIVELOCK
+    if lane >= 0 and graph.stuck(lane)[graph.edges.sources[on_cycle[0]]]:
+        return PARTIAL_DEADLOCK
+    return STARVATION
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One liveness property judged.
+
+    ``lasso`` violates it under the assumed fairness (None: it holds), ``control`` without any
+    assumption: a property whose control is None would hold vacuously, whatever is fair.
+    ``classification`` is None if the property holds or the lasso's run ends.
+    """
+
+    name: str
+    lane: int
+    stage: int
+    message: str
+    lasso: Lasso | None
+    classification: str | None
+    control: Lasso | None
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """Order in which violations are told: the more specific class and property first."""
+        order = (None, PARTIAL_DEADLOCK, LIVELOCK, STARVATION)
+        depth = 0 if self.lasso is None else len(self.lasso.stem)
+        return order.index(self.classification), self.name != self.classification, depth
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Liveness of a scenario: every property's finding, and how often lanes are overtaken.
+
+    ``overtaken[lane][stage]`` is the bound found, None if there is none.
+    """
+
+    fairness: str
+    findings: tuple[Finding, ...]
+    overtaken: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def violated(self) -> tuple[Finding, ...]:
+        """Findings with a lasso, those that say most first."""
+        found = [finding for finding in self.findings if finding.lasso is not None]
+        return tuple(sorted(found, key=lambda finding: finding.rank))
+
+
+def judge_liveness(graph: LaneGraph, names: Sequence[str], fairness: str) -> Liveness:
+    """Judge the liveness properties of these names under the named fairness."""
+    assumed, nothing = graph.fairness(fairness), graph.fairness("none")
+    findings = tuple(_judge(graph, prop, assumed, nothing) for prop in graph.properties(names))
+    overtaken = tuple(
+        tuple(graph.overtaken(lane, stage) for stage in range(graph.stages))
+        for lane in range(graph.lanes)
+    )
+    return Liveness(fairness, findings, overtaken)
+
+
+def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:
+    leads_to = prop.leads_to
+    lasso = find_lasso(graph.edges, leads_to, assumed)
+    if lasso is not None and prop.name == PROGRESS and prop.lane >= 0:
+        # Among the violations of a lane's progress, one from which nothing rescues the lane.
+        partial = graph.partial_deadlock(prop.lane, assumed)
+        if partial is not None:
+            leads_to, lasso = partial
+    classification = None
+    if lasso is not None and lasso.cycle:
+        edges = graph.edges.walk(lasso.entry, lasso.cycle)
+        classification = class_of_lasso(graph, prop.lane, edges)
+    control = find_lasso(graph.edges, prop.leads_to, nothing)
+    return Finding(
+        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control
+    )

@@ -1,0 +1,111 @@
+"""What happens on a transition, as marks that liveness properties speak of (issue 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, NamedTuple
+
+from frontier.context import StageExecutionContext
+from frontier.events import (
+    ATTENTION_DONE,
+    BATCH_END,
+    STAGE_END,
+    STAGE_SCHEDULE,
+    WAVE_END,
+    Event,
+)
+from frontier.replica import Replica
+from models.quiescent import Action, CheckableSystem, ProtocolState, QuiescentModel
+
+OLDEST_FIRED: Final = "oldest_fired"
+ENDED: Final = "ended"
+ADMITTED: Final = "admitted"
+OPPORTUNITY: Final = "opportunity"
+OVERTAKEN: Final = "overtaken"
+WAVE_ENDED: Final = "wave_ended"
+
+
+class Mark(NamedTuple):
+    """One thing that happened: its kind, and the lane and stage it happened to (-1: none).
+
+    ``ended``: a batch of the lane left its last stage. ``admitted``: the lane was admitted.
+    ``opportunity``: the lane, not busy, would have been admitted at that moment. ``overtaken``:
+    a ticket behind the lane's first one was admitted while the lane was not busy.
+    """
+
+    kind: str
+    lane: int = -1
+    stage: int = -1
+
+
+class Marker:
+    """An observer that collects the marks of one transition, in the order of events."""
+
+    def __init__(self, opportunities: bool) -> None:
+        self._opportunities = opportunities
+        self._marks: list[Mark] = []
+
+    def begin(self, action: Action) -> None:
+        """Start a transition."""
+        self._marks = [Mark(OLDEST_FIRED)] if 0 in action else []
+
+    def label(self) -> Hashable:
+        """Return the marks since the last :meth:`begin`."""
+        return tuple(self._marks)
+
+    def __call__(self, replica: Replica, event: Event, follow: Sequence[Event]) -> None:
+        """Look at one handled event."""
+        if event.kind == BATCH_END:
+            self._marks.append(Mark(ENDED, event.lane))
+            return
+        if event.kind == WAVE_END:
+            self._marks.append(Mark(WAVE_ENDED, -1, event.stage))
+        elif event.kind == STAGE_SCHEDULE and follow and follow[0].kind in _RUNS:
+            self._overtakes(replica, event)
+            self._marks.append(Mark(ADMITTED, event.lane, event.stage))
+        if self._opportunities and event.stage >= 0:
+            self._look_for_opportunities(replica, event.stage)
+
+    def _overtakes(self, replica: Replica, event: Event) -> None:
+        """Mark each idle lane with a ticket ahead of the one just admitted."""
+        schedulers, tickets = replica.schedulers[event.stage], replica.tickets[event.stage]
+        running = schedulers[event.lane].running
+        own = tickets[running].admission_seq
+        for lane, scheduler in enumerate(schedulers):
+            if lane != event.lane and not scheduler.busy and scheduler.queue:
+                first = tickets.get(scheduler.queue[0])
+                if first is not None and first.admission_seq < own:
+                    self._marks.append(Mark(OVERTAKEN, lane, event.stage))
+
+    def _look_for_opportunities(self, replica: Replica, stage: int) -> None:
+        context = replica.contexts[stage]
+        if not isinstance(context, StageExecutionContext):
+            raise TypeError(f"strong fairness needs refusals as data, got {type(context).__name__}")
+        for lane, scheduler in enumerate(replica.schedulers[stage]):
+            if not scheduler.busy and scheduler.queue:
+                ticket = replica.tickets[stage].get(scheduler.queue[0])
+                mark = Mark(OPPORTUNITY, lane, stage)
+                if ticket is not None and not context.refusals(ticket) and mark not in self._marks:
+                    self._marks.append(mark)
+
+
+_RUNS: Final = (ATTENTION_DONE, STAGE_END)
+
+
+class MarkedModel(QuiescentModel):
+    """The quiescent model with a marker that is told where each transition begins."""
+
+    def __init__(
+        self,
+        make_system: Callable[[], CheckableSystem],
+        ties: bool,
+        marker: Marker,
+        observers: Sequence[Callable[[Replica, Event, Sequence[Event]], None]] = (),
+    ) -> None:
+        super().__init__(make_system, ties, (*observers, marker))
+        self.marker = marker
+
+    def step(self, state: ProtocolState, action: Action) -> ProtocolState:
+        """State after an instant, whose marks the marker then holds."""
+        self.marker.begin(action)
+        return super().step(state, action)

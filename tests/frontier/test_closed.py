@@ -1,0 +1,77 @@
+"""Closed workloads: slots recirculate, and a state holds no growing number."""
+
+import random
+
+import pytest
+
+from frontier.closed import FOREVER, ClosedWorkload
+from frontier.events import REQUEST, Event
+from models.quiescent import QuiescentModel
+from models.scenario import Scenario
+
+
+def phases(workload, lane, count):
+    """Phases of the next batches of a lane that has one in flight at a time."""
+    out = []
+    for _ in range(count):
+        batch = workload.next_batch(lane)
+        out.append(batch.phase[0])
+        workload.batch_ended(batch)
+    return "".join(out)
+
+
+@pytest.mark.parametrize(
+    ("slots", "steps", "expected"),
+    [(1, 1, "ppppp"), (1, 3, "pddpdd"), (1, FOREVER, "pddddd"), (2, 2, "ppddpp")],
+)
+def test_a_slot_is_one_request_after_another(slots, steps, expected):
+    assert phases(ClosedWorkload(2, slots, steps), 1, len(expected)) == expected
+
+
+def test_no_more_batches_than_slots():
+    workload = ClosedWorkload(1, 2)
+    first = workload.next_batch(0)
+    assert workload.next_batch(0).number == 1
+    assert workload.next_batch(0) is None
+    workload.batch_ended(first)
+    assert workload.next_batch(0).number == 2
+
+
+def test_nothing_arrives_from_outside():
+    with pytest.raises(ValueError, match="no arrivals"):
+        ClosedWorkload(1, 1).request(Event(REQUEST, 0))
+
+
+@pytest.mark.parametrize("values", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_bad_numbers(values):
+    with pytest.raises(ValueError, match="must be at least 1"):
+        ClosedWorkload(*values)
+
+
+@pytest.mark.parametrize("fields", [
+    {"model": "moe", "lanes": 2},
+    {"model": "moe", "lanes": 3, "stand_in": "withdraw_joined", "slots": 3, "steps": 2},
+    {"model": "dense", "capacity": 1, "steps": "forever", "admission": "strict_fifo"},
+    {"model": "moe", "layers": 2, "slots": 1, "admission": "late_ticket"},
+])  # fmt: skip
+def test_growing_numbers_and_relative_numbers_walk_together(fields):
+    """A live run counts batches without end; told relatively, it is a walk of the finite model."""
+    scenario = Scenario.of({"workload": "closed", **fields})
+    model = QuiescentModel(scenario.make_replica, ties=True)
+    chance = random.Random(5)
+    for _ in range(5):
+        run = model.begin()
+        state = run.state()
+        for _ in range(120):
+            actions = model.actions(state)
+            if not actions:
+                break
+            action = chance.choice(actions)
+            assert len(run.pending) == len(state.pending)
+            run.fire(action)
+            state = model.step(state, action)
+            assert run.state() == state
+        batches = [event.batch for event in run.pending if event.batch is not None]
+        assert max((b.number for b in batches), default=99) > scenario.stages + 2
+        named = [event.batch for event in state.pending if event.batch is not None]
+        assert all(0 <= batch.number < scenario.stages for batch in named)
