@@ -91,6 +91,7 @@ def check(
             "lane that could be admitted again and again is), or none."
         ),
     ] = None,
+    context: opt.Context = None,
     all_violations: Annotated[
         bool, typer.Option("--all-violations", help="Explain every violating state.")
     ] = False,
@@ -171,6 +172,7 @@ def check(
         "steps": steps,
         "capacity": capacity,
         "ties": ties,
+        "context": context,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     engines = _engine_options(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from models.liveness import PROGRESS, STARVATION, Liveness
@@ -37,10 +38,12 @@ def scenario_line(scenario: Scenario, timed: bool = False) -> str:
     work += f" slots{steps}" if closed else " batches"
     arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
+    over = "" if scenario.context is None else f", over {scenario.context}"
     return (
         f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
         f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
         f"{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, {arrivals}"
+        f"{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
 
 
@@ -182,6 +185,8 @@ def print_result(result: CheckResult) -> None:
     """Print the verdict on one scenario."""
     stats = result.exploration.verdict.stats
     out.print(scenario_line(result.scenario))
+    for note in result.scenario.context_notes:
+        out.print(f"note: {escape(note)}")
     seen = f"{stats.states:,} states, {stats.transitions:,} transitions"
     applied = result.details.get("reductions")
     if applied:
