@@ -173,7 +173,9 @@ def simulate(
                     f"--{name} describes batches, but the other options describe requests; "
                     "leave one of them out"
                 )
-        given |= {"arrivals": None, "rooms": rooms or serving.DEFAULT_ROOMS}
+        given["arrivals"] = None
+        if source is None:
+            given |= asked.default_shape(lanes, rooms)
     scenario = opt.scenario_from(source, given)
     if scenario.workload == "closed":
         raise UsageError("a closed workload never ends, so simulate cannot run it; use check")
