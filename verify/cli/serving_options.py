@@ -101,9 +101,19 @@ ChunkedPrefill = Annotated[
         rich_help_panel=_SYSTEM,
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="d,e;e,d",
+        help="Run the DECODE_FFN stage alone: groups per producer, dense or expert.",
+        rich_help_panel=_SYSTEM,
+    ),
+]
 EpSize = Annotated[
     int | None,
-    typer.Option(help="pd-af: EP lanes of the FFN cluster; default 2.", rich_help_panel=_SYSTEM),
+    typer.Option(
+        help="pd-af, groups: EP lanes of the FFN cluster; default 2.", rich_help_panel=_SYSTEM
+    ),
 ]
 DenseLayers = Annotated[
     int | None,
