@@ -18,6 +18,12 @@ COLOURS: Final = {
     "decode": "#228833",
     "dense": "#ccbb44",
     "expert": "#aa3377",
+    "attention": "#4477aa",
+    "in room": "#ccbb44",
+    "EP wave": "#aa3377",
+    "tail": "#228833",
+    "forward": "#228833",
+    "queued": "#999999",
 }
 """Colour-blind safe (Paul Tol's bright scheme)."""
 
@@ -29,7 +35,8 @@ _LABELLED: Final = 400
 class Bar:
     """One occupation: track, start and end in seconds, what it is, and a short label.
 
-    ``kind`` chooses the colour; a bar that never ended is drawn to the end of the picture.
+    ``kind`` chooses the colour; a bar that never ended is drawn to the end of the picture; a thin
+    one lies below the others of its track and bears no label.
     """
 
     track: str
@@ -38,6 +45,7 @@ class Bar:
     kind: str
     label: str
     finished: bool = True
+    thin: bool = False
 
 
 def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> Figure:
@@ -50,16 +58,16 @@ def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> 
         line, width = lines[bar.track], (bar.end - bar.start) * 1e3
         colour = COLOURS.get(bar.kind, "#bbbbbb") if bar.finished else UNFINISHED
         axis.barh(
-            line,
+            line + 0.43 if bar.thin else line,
             width,
             left=bar.start * 1e3,
-            height=0.8,
+            height=0.12 if bar.thin else 0.72,
             color=colour,
             edgecolor="white",
             lw=0.6 if labelled else 0.1,
             hatch=None if bar.finished else "//",
         )
-        if labelled:
+        if labelled and not bar.thin:
             middle = bar.start * 1e3 + width / 2
             axis.text(middle, line, bar.label, ha="center", va="center", size=6, color="white")
     axis.set_yticks(range(len(tracks)), list(tracks))
