@@ -12,6 +12,7 @@ from verify.cli import cases, matrix
 from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
+from verify.cli.contract import contract
 from verify.cli.errors import BAD_INPUT, UsageError
 from verify.cli.explain import explain
 from verify.cli.pairings import pairings
@@ -34,6 +35,7 @@ app.command()(replay)
 app.command()(shrink)
 app.command()(explain)
 app.command()(pairings)
+app.command()(contract)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
 app.add_typer(matrix.app, name="matrix")

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -129,7 +130,7 @@ def _run_rule(
 
         run_jobs(
             root,
-            [_job(set_name, case, rule) for case in todo],
+            matrix_jobs(set_name, todo, rule),
             {"code": code, "versions": versions(), "command": sys.argv},
             parallel=parallel,
             timeout_s=timeout_s,
@@ -138,9 +139,12 @@ def _run_rule(
     return _summary(root.path, rule, selected, outcomes, kept)
 
 
-def _job(set_name: str, case: MatrixCase, rule: str) -> Job:
-    command = [sys.executable, "-m", "models.matrix_case", set_name, case.case_id, rule]
-    return Job(case.case_id, case.inputs, command)
+def matrix_jobs(set_name: str, cases: Sequence[MatrixCase], rule: str) -> list[Job]:
+    """One child process per case, under an admission rule."""
+    command = [sys.executable, "-m", "models.matrix_case"]
+    return [
+        Job(case.case_id, case.inputs, [*command, set_name, case.case_id, rule]) for case in cases
+    ]
 
 
 def _summary(
