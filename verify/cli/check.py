@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,9 +11,11 @@ import typer
 from models.catalogue import Case, catalogue
 from verify.cli import options as opt
 from verify.cli.checking import CheckResult, Question, check_scenario
-from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
+from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.render import live_progress, out, print_result, verdict_markup
+from verify.cli.report import check_page
 from verify.limits import Limits
+from verify.report.page import render_page
 
 
 def _limits(states: int | None, seconds: float | None, gigabytes: float | None) -> Limits:
@@ -65,6 +68,10 @@ def check(
     max_memory_gb: Annotated[
         float | None, typer.Option(help="Give up beyond this much memory of the process.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write a report of one self-contained page."),
+    ] = None,
     json_file: opt.JsonFile = None,
 ) -> None:
     """Explore every timing of a scenario; without any argument, check the whole catalogue.
@@ -91,7 +98,10 @@ def check(
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     require_writable(json_file)
+    require_writable(report)
     if source is None and all(value is None for value in (*given.values(), asked, fairness)):
+        if report is not None:
+            raise UsageError("--report is of one scenario; name a case or describe a scenario")
         code, data = _check_catalogue(limits, quiet=str(json_file) == "-")
     else:
         scenario = opt.scenario_from(source, given)
@@ -105,6 +115,8 @@ def check(
                 all_violations=all_violations,
             )
         code, data = result.exit_code, result.to_json()
+        if report is not None:
+            write_result(report, render_page(check_page(result)))
         if str(json_file) != "-":
             print_result(result)
     if json_file is not None:
