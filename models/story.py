@@ -24,7 +24,7 @@ from verify.story import Choice, Handled, Item, NoReturn, Part, Step, Story, cha
 MAX_STATES: Final = 50_000
 """States that may be explored to learn the fates of a schedule's states."""
 
-LISTED: Final = 40
+LISTED: Final = 64
 """Choices that a step lists."""
 
 PENDING: Final = "events to come"
@@ -130,7 +130,7 @@ def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | N
     return Known(graph, index, fates_of(graph, completed), states, scenario.ties)
 
 
-def _narrow_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
+def listable_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
     """Choices of a state that can be listed, and how many cannot."""
     pending = len(state.pending)
     if pending > WIDEST and ties:
@@ -189,7 +189,7 @@ class _Teller:
     def _choices(
         self, state: ProtocolState, taken: tuple[Event, ...]
     ) -> tuple[tuple[Choice, ...], int]:
-        actions, unlisted = _narrow_actions(state, self.scenario.ties)
+        actions, unlisted = listable_actions(state, self.scenario.ties)
         choices = []
         for number, action in enumerate(actions):
             events = tuple(state.pending[at] for at in action)

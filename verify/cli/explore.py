@@ -13,11 +13,12 @@ from models.explanation import after_instants, explanation_lines
 from models.quiescent import QuiescentModel
 from models.scenario import Scenario
 from models.schedule import Played, Schedule, encode_schedule, play_exactly
-from models.story import Known, explore_fates, tell_known
+from models.story import Known, explore_fates, listable_actions, tell_known
 from verify.cli import options as opt
 from verify.cli.dossier import violation_message
 from verify.cli.errors import UsageError, require_writable, write_result
 from verify.cli.render import err, out, scenario_line
+from verify.path import PathError
 from verify.report.page import Page, render_page, story_data
 from verify.report.server import PageServer
 from verify.story import Story
@@ -62,7 +63,9 @@ class Exploration:
         schedule = self._schedule(numbers)
         story = self._tell(schedule)
         played = play_exactly(self.scenario, schedule)
-        command = f"frontier-verify replay {encode_schedule(self.scenario, schedule)}"
+        command = ""
+        with suppress(PathError):
+            command = f"frontier-verify replay {encode_schedule(self.scenario, schedule)}"
         ended = played.outcome
         return {
             **story_data(story),
@@ -98,7 +101,7 @@ class Exploration:
         run = self._model.begin()
         schedule = []
         for step, number in enumerate(numbers):
-            actions = self._model.actions(run.state())
+            actions, _ = listable_actions(run.state(), self.scenario.ties)
             if not 0 <= number < len(actions):
                 raise ValueError(f"step {step} has {len(actions)} choices, got number {number}")
             schedule.append(tuple(run.pending[position] for position in actions[number]))
