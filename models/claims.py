@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from frontier.context import StageExecutionContext
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
@@ -16,6 +15,7 @@ from frontier.events import (
     Event,
 )
 from frontier.replica import Replica
+from models.contexts import ExplainingContext
 
 Claim = Callable[[Replica, Event, Sequence[Event]], bool]
 
@@ -27,7 +27,7 @@ def _refused_for(reason: str) -> Claim:
             return False
         context = replica.contexts[event.stage]
         ticket = replica.tickets[event.stage].get(scheduler.queue[0])
-        if ticket is None or not isinstance(context, StageExecutionContext):
+        if ticket is None or not isinstance(context, ExplainingContext):
             return False
         return any(refusal.reason == reason for refusal in context.refusals(ticket))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
-from frontier.context import StageExecutionContext
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
@@ -15,6 +14,7 @@ from frontier.events import (
     Event,
 )
 from frontier.replica import Replica
+from models.contexts import ExplainingContext
 from models.quiescent import Action, CheckableSystem, ProtocolState, QuiescentModel
 
 OLDEST_FIRED: Final = "oldest_fired"
@@ -79,7 +79,7 @@ class Marker:
 
     def _look_for_opportunities(self, replica: Replica, stage: int) -> None:
         context = replica.contexts[stage]
-        if not isinstance(context, StageExecutionContext):
+        if not isinstance(context, ExplainingContext):
             raise TypeError(f"strong fairness needs refusals as data, got {type(context).__name__}")
         for lane, scheduler in enumerate(replica.schedulers[stage]):
             if not scheduler.busy and scheduler.queue:

@@ -21,7 +21,7 @@ from verify.limits import Limits
 from verify.shortest import TooWideError
 from verify.story import Choice, Handled, Item, NoReturn, Part, Step, Story, changes_between
 
-MAX_STATES: Final = 50_000
+MAX_STATES: Final = 20_000
 """States that may be explored to learn the fates of a schedule's states."""
 
 LISTED: Final = 64

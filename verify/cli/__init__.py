@@ -13,7 +13,8 @@ from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.contract import contract
-from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.engines import EngineDisagreementError
+from verify.cli.errors import BAD_INPUT, UNDETERMINED, UsageError
 from verify.cli.explain import explain
 from verify.cli.explore import explore
 from verify.cli.pairings import pairings
@@ -50,6 +51,9 @@ def main() -> None:
     except (UsageError, ScenarioError, RuleError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except EngineDisagreementError as error:
+        print(f"frontier-verify: {error}", file=sys.stderr)
+        sys.exit(UNDETERMINED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -90,6 +90,14 @@ Ties = Annotated[
         rich_help_panel=_RULES,
     ),
 ]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.py:Class",
+        help="Run over this stage execution context; it has its admission rule inside.",
+        rich_help_panel=_RULES,
+    ),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE|-", help="Write the result as JSON."),

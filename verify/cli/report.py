@@ -8,7 +8,7 @@ from typing import Any
 from models.explanation import after_instants, explanation_lines
 from models.scenario import Scenario
 from models.schedule import Schedule, play
-from models.story import tell
+from models.story import tell, tell_known
 from verify.cli.checking import CheckResult, Witness
 from verify.cli.dossier import Dossier, dossier_of, violation_message
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
@@ -120,7 +120,7 @@ def check_page(result: CheckResult) -> Page:
     endless = scenario.endless
     goal = "goes on, for any number of requests" if endless else "completes"
     why = (f"Every timing {goal}: all {data['states']:,} states were explored.",)
-    story = None if endless else tell(scenario, play(scenario, {}).schedule)
+    story = None if endless else tell_known(scenario, play(scenario, {}).schedule, None)
     return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
 
 

@@ -83,3 +83,14 @@ def test_the_plugin_costs_an_unconcerned_session_next_to_nothing():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 1.0
     assert time.perf_counter() - started < 30
+
+
+def test_a_scenario_of_the_manifest_is_checked_over_the_implementation(run):
+    manifest = '[clauses]\nAC-59 = "violated"\n[scenarios]\n"published-repair" = "{}"\n'
+    options = ("-k", "published-repair")
+    run("second", manifest=manifest.format("violated"), options=options).assert_outcomes(
+        passed=1, deselected=56
+    )
+    result = run("second", manifest=manifest.format("holds"), options=options)
+    result.assert_outcomes(failed=1, deselected=56)
+    result.stdout.fnmatch_lines(["*circular_wait*", "*frontier-verify check published-repair*"])
