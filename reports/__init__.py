@@ -1,1 +1,0 @@
-"""Generated evidence: ``python -m reports.NAME`` builds ``reports/NAME.md``."""
