@@ -103,7 +103,8 @@ def report(results, seconds):
     lines = [
         "# Kill matrix",
         "",
-        "Made by `python -m tests.mutants --write reports/kill_matrix.md`.",
+        "Built by `python -m reports.kill_matrix`; `python -m tests.mutants --only TEXT` runs a "
+        "part of it.",
         "",
         f"{len(results)} one-change mutants of `frontier/`: {len(results) - len(survivors)} "
         f"killed, {len(survivors) - len(unargued)} argued equivalent, {len(unargued)} surviving "
