@@ -74,7 +74,7 @@ def _last(bounds: list[Bounds]) -> ContractReport:
 
 
 def _depth() -> Iterator[str]:
-    """Counts and time of the largest exploration."""
+    """Show counts and time of the largest exploration."""
     yield "## Every call sequence of five live tickets\n"
     yield "`frontier-verify contract --rule ep_ordered --max-tickets 5 --capacity 2`\n"
     for waves in (1, 2):

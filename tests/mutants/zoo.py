@@ -351,7 +351,11 @@ CONTEXT = _of(
         "tickets are matched by number alone",
         "        return self._active.get(ticket.admission_seq) == ticket",
         "        return ticket.admission_seq in self._active",
-        {},
+        {
+            "equivalent": "No two live tickets of a context share a number, and every method that "
+            "raises checks replica, stage and scope first. Only is_active of another context's "
+            "ticket may answer True, which the protocol page leaves open."
+        },
     ),
     (
         "owns does not validate",
