@@ -12,6 +12,7 @@ from verify.cli import options as opt
 from verify.cli.checking import CheckResult, Question, check_scenario
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
 from verify.cli.render import live_progress, out, print_result, verdict_markup
+from verify.cli.same_as import check_same_as, print_comparison
 from verify.limits import Limits
 
 
@@ -38,6 +39,9 @@ def check(
     rooms: opt.Rooms = None,
     arrivals: opt.Arrivals = None,
     phases: opt.Phases = None,
+    groups: opt.Groups = None,
+    ep_size: opt.EpSize = None,
+    full_stages: opt.FullStages = None,
     workload: opt.WorkloadKind = None,
     slots: opt.Slots = None,
     steps: opt.Steps = None,
@@ -55,6 +59,13 @@ def check(
         typer.Option(
             help="Of progress and starvation: weak (every pending event fires), strong (and a "
             "lane that could be admitted again and again is), or none."
+        ),
+    ] = None,
+    same_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Ask instead whether another admission rule gives the same graph.",
         ),
     ] = None,
     all_violations: Annotated[
@@ -83,6 +94,9 @@ def check(
         "rooms": rooms,
         "arrivals": arrivals,
         "phases": phases,
+        "groups": groups,
+        "ep_size": ep_size,
+        "full_stages": full_stages,
         "workload": workload,
         "slots": slots,
         "steps": steps,
@@ -91,10 +105,19 @@ def check(
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     require_writable(json_file)
-    if source is None and all(value is None for value in (*given.values(), asked, fairness)):
+    if source is None and all(
+        value is None for value in (*given.values(), asked, fairness, same_as)
+    ):
         code, data = _check_catalogue(limits, quiet=str(json_file) == "-")
     else:
-        scenario = opt.scenario_from(source, given)
+        scenario = opt.any_scenario_from(source, given)
+        if same_as is not None:
+            comparison = check_same_as(scenario, same_as, limits)
+            if str(json_file) != "-":
+                print_comparison(comparison)
+            if json_file is not None:
+                emit(json_file, json.dumps(comparison.to_json(), indent=1))
+            raise typer.Exit(comparison.exit_code)
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_scenario(
@@ -133,7 +156,10 @@ def _check_catalogue(limits: Limits, quiet: bool) -> tuple[int, dict[str, Any]]:
     differing, undetermined = 0, 0
     for case in cases.values():
         with live_progress(case.name) as progress:
-            result = check_scenario(case.scenario, limits=limits, progress=progress)
+            question = Question.of(case.scenario, case.asked, case.fairness)
+            result = check_scenario(
+                case.scenario, question=question, limits=limits, progress=progress
+            )
         data = result.to_json()
         differences = case.expect.differences(data)
         rows.append({"case": case.name, "differences": differences, **data})
