@@ -2,7 +2,8 @@
 
 A batch visits its stage once per layer and holds the stage only while its attention runs: the
 ticket is released when the batch is sent to the FFN cluster, so that another batch of the lane
-may run meanwhile. After the last layer one more visit runs the stage's tail.
+may run meanwhile. After the last layer one more visit runs the stage's tail. Visits are served in
+the order of their tickets.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from frontier.events import ATTENTION_DONE, FFN_RETURN, STAGE_END, STAGE_SCHEDULE, Batch, Event
+from frontier.lanes import FifoStageScheduler
 from frontier.replica import Replica, ReplicaConfig, ReplicaSnapshot, batch_of
 from frontier.workload import Workload
 
@@ -47,6 +49,7 @@ class AttentionReplica(Replica):
         if config.lanes != 1:
             raise ValueError(f"DECODE_ATTN takes one lane, got {config.lanes} lanes")
         super().__init__(config, workload)
+        self.schedulers = [[FifoStageScheduler()] for _ in range(config.stages)]
         self._send = send
         self.layer_of: dict[tuple[int, Batch], int] = {}
         self._handlers[FFN_RETURN] = self._ffn_return

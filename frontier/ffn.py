@@ -309,7 +309,7 @@ class FfnReplica:
         """Return what the future depends on."""
         return FfnSnapshot(
             self.context.snapshot(),
-            tuple([(s.running, tuple(sorted(s.queue))) for s in self.schedulers]),
+            tuple([(s.running, s.in_order) for s in self.schedulers]),
             tuple(sorted([(g, tuple(sorted(left))) for g, left in self.unfinished.items()])),
             self.arrived,
             self.source.snapshot(),
@@ -319,8 +319,7 @@ class FfnReplica:
         """Become the stage of a snapshot, whatever this one was before."""
         self.tickets = dict(self.context.restore(snapshot.context))
         for scheduler, (running, queue) in zip(self.schedulers, snapshot.schedulers, strict=True):
-            scheduler.running = running
-            scheduler.queue = list(queue)
+            scheduler.restore(running, queue)
         self.unfinished = {group: set(left) for group, left in snapshot.unfinished}
         self.arrived = snapshot.arrived
         self.source.restore(snapshot.source)

@@ -33,3 +33,37 @@ class LaneStageScheduler:
         """Take the heap's head and run it."""
         self.running = heapq.heappop(self.queue)
         return self.running
+
+    def restore(self, running: Batch | None, queue: tuple[Batch, ...]) -> None:
+        """Become the scheduler with this batch running and these queued in order."""
+        self.running = running
+        self.queue = list(queue)
+
+    @property
+    def in_order(self) -> tuple[Batch, ...]:
+        """Queued batches, the next one first."""
+        return tuple(sorted(self.queue))
+
+
+class FifoStageScheduler(LaneStageScheduler):
+    """A scheduler that serves batches in the order in which they came.
+
+    For a stage that a batch visits again and again: by batch number a returning batch would pass
+    those that wait, against the order of their tickets.
+    """
+
+    __slots__ = ()
+
+    def push(self, batch: Batch) -> None:
+        """Queue a batch behind the others."""
+        self.queue.append(batch)
+
+    def run_head(self) -> Batch:
+        """Take the first batch and run it."""
+        self.running = self.queue.pop(0)
+        return self.running
+
+    @property
+    def in_order(self) -> tuple[Batch, ...]:
+        """Queued batches, the next one first."""
+        return tuple(self.queue)

@@ -381,7 +381,7 @@ class Replica:
         """
         stages = []
         for context, lanes in zip(self.contexts, self.schedulers, strict=True):
-            held = tuple([(lane.running, tuple(sorted(lane.queue))) for lane in lanes])
+            held = tuple([(lane.running, lane.in_order) for lane in lanes])
             stages.append(self._shared(StageSnapshot(context.snapshot(), held)))  # type: ignore[attr-defined]
         rooms = [(key, tuple(sorted(room.items()))) for key, room in self.rooms.items()]
         return ReplicaSnapshot(
@@ -399,8 +399,7 @@ class Replica:
         for stage, (context, lanes) in enumerate(snapshot.stages):
             self.tickets[stage] = self.contexts[stage].restore(context)  # type: ignore[attr-defined]
             for scheduler, (running, queue) in zip(self.schedulers[stage], lanes, strict=True):
-                scheduler.running = running
-                scheduler.queue = list(queue)
+                scheduler.restore(running, queue)
         self.rooms = {key: dict(members) for key, members in snapshot.rooms}
         self.in_flight = list(snapshot.in_flight)
         self.workload.restore(snapshot.workload)

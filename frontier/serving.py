@@ -173,15 +173,19 @@ class RequestWorkload:
         """Count the batch's tokens; requests that are done here leave their lane."""
         lane = self.lanes[batch.lane]
         chunks = self._contents[batch.lane].pop(batch)
-        self.last_ended = tuple([self._progress(lane, chunk.request) for chunk in chunks])
+        self.last_ended = tuple([self._progress(lane, chunk) for chunk in chunks])
         for progress in self.last_ended:
             self.prefill_tokens += progress.prefill_tokens
             self.decode_tokens += progress.decode_tokens
             self.finished += progress.finished
 
-    def _progress(self, lane: LaneBatcher, request: int) -> Progress:
+    def _progress(self, lane: LaneBatcher, chunk: Chunk) -> Progress:
         """Complete a request's chunk in flight."""
-        sequence = next(s for s in lane.running if s.request.number == request)
+        sequence = next((s for s in lane.running if s.request.number == chunk.request), None)
+        if sequence is None or sequence.scheduled != chunk.tokens:
+            raise ConservationError(
+                f"{chunk} ended, but in flight is {sequence and sequence.snapshot()}"
+            )
         prefilled, generated = sequence.prefilled, sequence.generated
         lane.complete(sequence)
         finished = sequence.generated == sequence.request.decode_tokens
@@ -189,7 +193,7 @@ class RequestWorkload:
         if leaves:
             lane.leave(sequence)
         return Progress(
-            request,
+            chunk.request,
             sequence.prefilled - prefilled,
             sequence.generated - generated,
             leaves,

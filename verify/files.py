@@ -13,11 +13,22 @@ def write_text_atomically(path: Path, text: str) -> None:
     OSError
         The directory is absent or not writable; nothing is left behind.
     """
+    write_bytes_atomically(path, text.encode("utf-8"))
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """Write `content` into a temporary file beside `path`, then rename it into place.
+
+    Raises
+    ------
+    OSError
+        The directory is absent or not writable; nothing is left behind.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-            out.write(text)
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
         temporary.chmod(mode)
         temporary.replace(path)

@@ -13,6 +13,7 @@ from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
 from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.pairings import pairings
 from verify.cli.replay import replay
 from verify.cli.simulate import simulate
 from verify.path import PathError
@@ -28,6 +29,7 @@ app.command()(check)
 app.command()(simulate)
 app.command()(bench)
 app.command()(replay)
+app.command()(pairings)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
 app.add_typer(matrix.app, name="matrix")

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
-from verify.files import write_text_atomically
+from verify.cli.errors import UsageError, emit, require_writable
+from verify.cli.render import out
 from verify.lanescompare.compare import Comparison, compare
 from verify.lanescompare.document import to_csv, to_json
 from verify.lanescompare.fields import LaneDataError
@@ -25,6 +25,9 @@ OUTPUTS: dict[str, Callable[[Comparison], str]] = {
     "--csv": to_csv,
     "--html": to_html,
 }
+CELL_WIDTH = 26
+"""Columns a cell takes at most; the whole is in the JSON, the CSV and the page."""
+
 _COLOURS = {"MATCH": "green", "HOLDS": "green", "INFORMATIONAL": "dim"}
 
 
@@ -77,17 +80,19 @@ def compare_lanes(
     The ledgers choose which bursts are compared. Exit status: 0 all checks hold, 1 a mismatch, a
     request not placed correctly or a negative control that is lost, 2 unusable input.
     """
+    wanted = {
+        option: target
+        for option, target in zip(OUTPUTS, (json, csv, html), strict=True)
+        if target is not None
+    }
+    _require_places(wanted)
     try:
         comparison = compare(read_trace(trace), _read_all(before), _read_all(after))
-        wanted = {
-            option: target
-            for option, target in zip(OUTPUTS, (json, csv, html), strict=True)
-            if target is not None
-        }
-        _write(comparison, wanted)
-    except (LaneDataError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+    except LaneDataError as error:
+        raise UsageError(str(error)) from None
+    texts = [(target, OUTPUTS[option](comparison)) for option, target in wanted.items()]
+    for target, text in texts:
+        emit(Path(target), text.removesuffix("\n"))
     if STDOUT not in wanted.values():
         _show(comparison)
     if comparison.status != "PASS" or not comparison.negative_control_holds:
@@ -98,43 +103,39 @@ def _read_all(paths: Sequence[Path]) -> list[Ledger]:
     return [ledger for path in paths for ledger in read_ledgers(path)]
 
 
-def _write(comparison: Comparison, wanted: dict[str, str]) -> None:
-    """Write every output, after all of them are known to have a place to go."""
+def _require_places(wanted: dict[str, str]) -> None:
+    """Check that every output has a place of its own, before anything is read or written."""
     if list(wanted.values()).count(STDOUT) > 1:
-        raise LaneDataError(
-            "two outputs for standard output", where=" ".join(wanted), remedy="name a file"
+        raise UsageError(
+            f"{' and '.join(wanted)} both go to standard output: name a file for all but one"
         )
-    for option, target in wanted.items():
-        if target != STDOUT and not Path(target).parent.is_dir():
-            raise LaneDataError(
-                f"no directory {Path(target).parent}", where=f"{option} {target}", remedy="make it"
-            )
-    texts = [(target, OUTPUTS[option](comparison)) for option, target in wanted.items()]
-    for target, text in texts:
-        if target == STDOUT:
-            typer.echo(text, nl=False)
-        else:
-            write_text_atomically(Path(target), text)
+    for target in wanted.values():
+        require_writable(Path(target))
 
 
 def _show(comparison: Comparison) -> None:
     """Print the headline, every finding, and the gap table, one line a row."""
-    console = Console()
     failed = comparison.status != "PASS" or not comparison.negative_control_holds
-    console.print(Text(headline(comparison), style="bold red" if failed else "bold green"))
+    out.print(Text(headline(comparison), style="bold red" if failed else "bold green"))
     for line in findings(comparison):
-        console.print(Text(f"  {line}"), soft_wrap=True)
+        out.print(Text(f"  {line}"))
     first = comparison.bursts[0]
     table = Table(box=None, pad_edge=False, header_style="bold")
     rules = (first.after.ledger.admission, first.before.ledger.admission)
     for name in ("check", "burst", "round", "status", "real", *rules):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True)
     for row in comparison.rows:
         table.add_row(
             row.check,
             str(row.burst),
             row.round,
             Text(row.status, style=_COLOURS.get(row.status, "bold red")),
-            *(Text(cell(value)) for value in (row.vllm, row.after, row.before)),
+            *(_short(cell(value)) for value in (row.vllm, row.after, row.before)),
         )
-    console.print(table)
+    out.print(table)
+
+
+def _short(text: str) -> Text:
+    shown = Text(text)
+    shown.truncate(CELL_WIDTH, overflow="ellipsis")
+    return shown

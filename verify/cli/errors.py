@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from verify.files import write_text_atomically
+from verify.files import write_bytes_atomically, write_text_atomically
 
 BAD_INPUT = 2
 UNDETERMINED = 3
@@ -16,7 +16,7 @@ class UsageError(Exception):
     """Something a person can put right; the message says what, where, and what to do."""
 
 
-def write_result(path: Path, text: str) -> None:
+def write_result(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all.
 
     Raises
@@ -25,7 +25,10 @@ def write_result(path: Path, text: str) -> None:
         If the file cannot be written.
     """
     try:
-        write_text_atomically(path, text)
+        if isinstance(content, bytes):
+            write_bytes_atomically(path, content)
+        else:
+            write_text_atomically(path, content)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from frontier.chrome import ChromeTrace
 from frontier.durations import DurationError, Durations, Recording
 from frontier.durations_io import write_recording
-from frontier.ledger import StageRow
+from frontier.ledger import StageRow, seconds
 from frontier.outcome import SUCCESS
-from frontier.system import ServingSpec
+from frontier.system import ServingSpec, ServingSystem
 from models.serving import ServingRun
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.render import out, print_cycle, stage_table
+from verify.lane_chart import SUFFIXES, Bar, draw, render
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Outputs:
 
     json: Path | None = None
     ledger: Path | None = None
+    trace: Path | None = None
+    plot: Path | None = None
     metrics: Path | None = None
     record: Path | None = None
 
@@ -34,8 +40,10 @@ class Outputs:
 
     def require_writable(self) -> None:
         """UsageError if a file cannot be written."""
-        for path in (self.json, self.ledger, self.record):
+        for path in (self.json, self.ledger, self.trace, self.plot, self.record):
             require_writable(path)
+        if self.plot is not None and self.plot.suffix not in SUFFIXES:
+            raise UsageError(f"the chart must be a {' or '.join(SUFFIXES)} file, got {self.plot}")
         if self.metrics is not None:
             if self.metrics.exists() and not self.metrics.is_dir():
                 raise UsageError(f"cannot write metrics to {self.metrics}: it is not a folder")
@@ -53,39 +61,104 @@ def simulate_requests(spec: ServingSpec, durations: Durations, outputs: Outputs)
     UsageError
         If the execution-time model has no time for an event, or a file cannot be written.
     """
-    rows: list[StageRow] = []
-    sinks = [] if outputs.ledger is None else [rows.append]
-    recording = Recording(durations)
-    run = ServingRun(spec, durations if outputs.record is None else recording, sinks)
+    run = _Recorded(spec, durations, outputs)
     try:
-        run.run()
+        run.run.run()
     except DurationError as error:
         raise UsageError(str(error)) from None
-    data = run.to_json()
+    data = run.run.to_json()
+    if outputs.metrics is not None:
+        outputs.metrics.mkdir(exist_ok=True)
+    for path, content in run.files():
+        write_result(path, content)
+    if outputs.json is not None:
+        emit(outputs.json, json.dumps(data, indent=1))
     if str(outputs.json) != "-":
         _print(spec, data)
-    for path, text in _files(run, rows, recording, data, outputs):
-        emit(path, text) if path == outputs.json else write_result(path, text)
     return 0 if data["outcome"] == SUCCESS else 1
 
 
-def _files(
-    run: ServingRun,
-    rows: list[StageRow],
-    recording: Recording,
-    data: dict[str, Any],
-    outputs: Outputs,
-) -> Iterator[tuple[Path, str]]:
-    if outputs.ledger is not None:
-        yield outputs.ledger, run.ledger_text(rows)
-    if outputs.record is not None:
-        yield outputs.record, write_recording(recording.rows)
-    if outputs.metrics is not None:
-        outputs.metrics.mkdir(exist_ok=True)
-        for name, text in run.metrics_files().items():
-            yield outputs.metrics / name, text
-    if outputs.json is not None:
-        yield outputs.json, json.dumps(data, indent=1)
+class _Recorded:
+    """A run with the observers that its outputs need."""
+
+    def __init__(self, spec: ServingSpec, durations: Durations, outputs: Outputs) -> None:
+        self.outputs = outputs
+        self.rows: list[StageRow] = []
+        self.times = Recording(durations)
+        self.traces: list[ChromeTrace] = []
+        sinks: list[Callable[[StageRow], object]] = []
+        if outputs.ledger is not None or outputs.plot is not None:
+            sinks.append(self.rows.append)
+        if outputs.trace is not None:
+            sinks.append(lambda row: self.traces[0].row(row))
+        self.run = ServingRun(
+            spec,
+            durations if outputs.record is None else self.times,
+            sinks,
+            () if outputs.trace is None else (self._make_trace,),
+        )
+
+    def _make_trace(self, serving: ServingSystem) -> ChromeTrace:
+        self.traces.append(ChromeTrace(serving))
+        return self.traces[0]
+
+    def files(self) -> Iterator[tuple[Path, str | bytes]]:
+        """Every file that was asked for, but for the result itself."""
+        outputs, run = self.outputs, self.run
+        if outputs.ledger is not None:
+            yield outputs.ledger, run.ledger_text(self.rows)
+        if outputs.trace is not None:
+            yield outputs.trace, self.traces[0].text(run.simulation.now)
+        if outputs.plot is not None:
+            yield outputs.plot, render(_chart(run, self.rows), outputs.plot)
+        if outputs.record is not None:
+            yield outputs.record, write_recording(self.times.rows)
+        if outputs.metrics is not None:
+            for name, text in run.metrics_files().items():
+                yield outputs.metrics / name, text
+
+
+def _chart(run: ServingRun, rows: list[StageRow]) -> Figure:
+    """Lanes over time of a run: one track per role, stage and lane."""
+    spec, serving = run.spec, run.serving
+    several = len(spec.roles) > 1
+
+    def track(role: str, stage: int, lane: int) -> str:
+        return f"{role + ' ' if several else ''}stage {stage} lane {lane}"
+
+    tracks = [
+        track(role, stage, lane)
+        for role in spec.roles
+        for stage in range(spec.stages)
+        for lane in range(serving.lanes_of(role))
+    ]
+    end = seconds(run.simulation.now)
+    bars = [
+        Bar(
+            track(row.role, row.stage, row.lane),
+            seconds(row.start),
+            seconds(row.end),
+            row.phase,
+            ",".join(map(str, row.requests)),
+        )
+        for row in rows
+    ]
+    bars += [
+        Bar(
+            track(role, stage, lane),
+            seconds(start),
+            end,
+            batch.phase,
+            f"batch {batch.number}",
+            finished=False,
+        )
+        for role, stage, lane, batch, start in run.ledger.still_open
+    ]
+    title = (
+        f"{spec.architecture}, {'moe' if spec.moe else 'dense'}, {spec.admission.name}: "
+        f"{run.outcome} after {end * 1e3:g} ms"
+    )
+    return draw(title, tracks, bars, end)
 
 
 def _print(spec: ServingSpec, data: dict[str, Any]) -> None:

@@ -124,6 +124,20 @@ LedgerFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write the stage ledger (JSONL).", rich_help_panel=_OUTPUT),
 ]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write a trace for Perfetto or chrome://tracing (JSON).",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.png|.svg", help="Draw the lanes over time.", rich_help_panel=_OUTPUT
+    ),
+]
 MetricsDir = Annotated[
     Path | None,
     typer.Option(

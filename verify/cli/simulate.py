@@ -113,6 +113,8 @@ def simulate(
     dense_layers: serving.DenseLayers = None,
     micro_batches: serving.MicroBatches = None,
     ledger: serving.LedgerFile = None,
+    trace: serving.TraceFile = None,
+    plot: serving.PlotFile = None,
     metrics: serving.MetricsDir = None,
     record: serving.RecordFile = None,
     json_file: opt.JsonFile = None,
@@ -121,7 +123,7 @@ def simulate(
 
     Exit code: 0 complete, 1 drained or failed, 2 bad input.
     """
-    outputs = Outputs(json_file, ledger, metrics, record)
+    outputs = Outputs(json_file, ledger, trace, plot, metrics, record)
     outputs.require_writable()
     asked = serving.ServingOptions(
         architecture,

@@ -45,6 +45,7 @@ def document(comparison: Comparison) -> dict[str, Json]:
         "model": comparison.model,
         "bursts": [burst.size for burst in comparison.bursts],
         "bursts_not_compared": list(comparison.not_compared),
+        "dummy_forwards": comparison.trace.dummies,
         "counts": dict(status_counts(comparison)),
         "rows": [row_json(row, comparison.model) for row in comparison.rows],
         "findings": [

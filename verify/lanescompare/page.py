@@ -21,7 +21,7 @@ h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.6rem; text-align: left; }
-td { white-space: nowrap; }
+td { white-space: nowrap; } td.value { white-space: normal; min-width: 11rem; }
 .MATCH, .HOLDS, .PASS { color: var(--good); } .MISMATCH, .LOST { color: var(--bad); }
 .INFORMATIONAL { color: var(--info); }
 figure { margin: 1rem 0; } figure svg { background: #fff; min-width: 900px; height: auto; }
@@ -38,13 +38,14 @@ figcaption { font-size: 0.85rem; }
 burst.</p>
 <h2>Gap table</h2>
 <div class="scroll" role="region" aria-label="Gap table" tabindex="0"><table>
-<thead><tr><th scope="col">check</th><th scope="col">burst</th><th scope="col">round</th>
-<th scope="col">metric</th><th scope="col">status</th><th scope="col">real</th>
+<thead><tr><th scope="col">check</th><th scope="col">status</th><th scope="col">burst</th>
+<th scope="col">round</th><th scope="col">metric</th><th scope="col">real</th>
 <th scope="col">{{ after }}</th><th scope="col">{{ before }}</th></tr></thead>
 <tbody>
-{% for row in rows %}<tr><td>{{ row.check }}</td><td>{{ row.burst }}</td><td>{{ row.round }}</td>
-<td>{{ row.metric }}</td><td class="{{ row.status }}">{{ row.status }}</td>
-<td>{{ cell(row.vllm) }}</td><td>{{ cell(row.after) }}</td><td>{{ cell(row.before) }}</td></tr>
+{% for row in rows %}<tr><td>{{ row.check }}</td><td class="{{ row.status }}">{{ row.status }}</td>
+<td>{{ row.burst }}</td><td>{{ row.round }}</td><td>{{ row.metric }}</td>
+{% for value in (row.vllm, row.after, row.before) %}<td class="value">{{ cell(value) }}</td>
+{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
 <h2>Where non-overlap comes from</h2>
 <div class="scroll" role="region" aria-label="Decomposition" tabindex="0"><table>

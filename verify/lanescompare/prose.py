@@ -59,7 +59,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """Return one line for everything that does not hold, and for bursts left out."""
+    """Return one line for everything that does not hold, and for what was left out."""
     lines = [
         f"{row.status} {row.check} burst {row.burst} round {row.round}: {row.note}"
         for row in comparison.rows
@@ -78,6 +78,10 @@ def findings(comparison: Comparison) -> list[str]:
                     f"MISMATCH {where}: request {request}: {kind}{fault}"
                     for request, fault in faults.items()
                 )
+    if comparison.trace.dummies:
+        lines.append(
+            f"not compared: {comparison.trace.dummies} dummy forwards of ranks without work"
+        )
     if comparison.not_compared:
         sizes = ", ".join(map(str, comparison.not_compared))
         lines.append(f"not compared: bursts of {sizes} requests, no ledger was given for them")

@@ -55,12 +55,17 @@ class Round:
 
 @dataclass(frozen=True)
 class Trace:
-    """All rounds of one traced run, by burst size and round number."""
+    """All rounds of one traced run, by burst size and round number.
+
+    ``dummies`` counts forwards without requests, which belong to no lane or round that the trace
+    could name.
+    """
 
     path: Path
     lanes: int
     stages: int
     rounds: tuple[Round, ...]
+    dummies: int
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,7 +98,8 @@ def read_trace(directory: Path) -> Trace:
     lanes = 1 + max(r.lane for r in requests.values())
     stages = 1 + max(row.count("stage") for row in rows)
     forwards = defaultdict(list)
-    for row in rows:
+    working = [row for row in rows if not _is_dummy(row)]
+    for row in working:
         burst, forward = _read_forward(row, requests, offsets, last_stage=stages - 1)
         forwards[burst].append(forward)
     grouped = defaultdict(list)
@@ -101,7 +107,13 @@ def read_trace(directory: Path) -> Trace:
         grouped[request.burst].append(request)
     rounds = [_round(members, forwards[burst], lanes, stages) for burst, members in grouped.items()]
     _check_distinct(rounds, directory)
-    return Trace(directory, lanes, stages, tuple(sorted(rounds, key=lambda r: (r.size, r.number))))
+    return Trace(
+        directory,
+        lanes,
+        stages,
+        rounds=tuple(sorted(rounds, key=lambda r: (r.size, r.number))),
+        dummies=len(rows) - len(working),
+    )
 
 
 def _read_requests(path: Path) -> dict[str, Request]:
@@ -163,11 +175,16 @@ def _check_rounds(
             )
 
 
+def _is_dummy(row: Record) -> bool:
+    """Whether a forward carries no request and no token: a rank without work keeping step."""
+    tokens = row.count("num_prefill_tokens") + row.count("num_decode_tokens")
+    return row.values.get("request_ids") == [] and tokens == 0
+
+
 def _read_forward(
     row: Record, requests: Mapping[str, Request], offsets: Mapping[str, float], *, last_stage: int
 ) -> tuple[str, Forward]:
-    for field in ("batch_id", "num_prefill_tokens", "num_decode_tokens"):
-        row.count(field)
+    row.count("batch_id")
     names = row.items("request_ids", str)
     members = []
     for name in names:

@@ -1,16 +1,18 @@
 """Everything published about the two recorded runs is reproduced from the raw traces."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from verify.lanescompare.compare import Comparison, compare
+from verify.lanescompare.compare import compare
 from verify.lanescompare.document import document
 from verify.lanescompare.ledger import read_ledgers
 from verify.lanescompare.trace import read_trace
 
+from ..programs import run
 from .ledgers import TRACES, base_rows, ledger_rows, write_jsonl
 
 MODELS = ("moe", "dense")
@@ -20,19 +22,45 @@ def published(name: str) -> Any:
     return json.loads((TRACES / f"published_{name}.json").read_text())
 
 
-def comparison(directory: Path, model: str) -> Comparison:
-    before, after = directory / "before", directory / "after"
-    before.mkdir()
-    after.mkdir()
-    for size in (8, 16):
-        write_jsonl(before / f"{size}.jsonl", base_rows(model, size))
-        write_jsonl(after / f"{size}.jsonl", ledger_rows(model, size, "ep_ordered"))
-    return compare(read_trace(TRACES / model), read_ledgers(before), read_ledgers(after))
+def simulate(path: Path, model: str, size: int, admission: str) -> None:
+    """Write a ledger with the program itself: the constant times of PROTOCOL.md section 6."""
+    arguments = {
+        "architecture": "co-location",
+        "lanes": 2,
+        "stages": 2,
+        "layers": {"moe": 4, "dense": 8}[model],
+        "model": model,
+        "admission": admission,
+        "requests": size,
+        "prefill": 256,
+        "decode": 1,
+        "durations": "constant",
+        "ledger": path,
+    }
+    options = [f"--{name}={value}" for name, value in arguments.items()]
+    run("simulate", *options)
 
 
-@pytest.fixture(scope="module")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return {m: document(comparison(tmp_path_factory.mktemp(m), m)) for m in MODELS}
+def by_hand(path: Path, model: str, size: int, admission: str) -> None:
+    sound = admission == "ep_ordered"
+    write_jsonl(path, ledger_rows(model, size, admission) if sound else base_rows(model, size))
+
+
+def comparison(directory: Path, model: str, make: Callable[[Path, str, int, str], None]) -> Any:
+    sides = {"before": "strict_fifo", "after": "ep_ordered"}
+    for side, admission in sides.items():
+        (directory / side).mkdir()
+        for size in (8, 16):
+            make(directory / side / f"{size}.jsonl", model, size, admission)
+    ledgers = (read_ledgers(directory / side) for side in sides)
+    return document(compare(read_trace(TRACES / model), *ledgers))
+
+
+@pytest.fixture(scope="module", params=[simulate, by_hand])
+def documents(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    return {m: comparison(tmp_path_factory.mktemp(m), m, request.param) for m in MODELS}
 
 
 def assert_same(found: Any, expected: Any) -> None:

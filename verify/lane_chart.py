@@ -1,0 +1,91 @@
+"""Lanes over time as one picture, PNG or SVG, the same on every run (issue 3)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+SUFFIXES: Final = (".png", ".svg")
+COLOURS: Final = {
+    "prefill": "#4477aa",
+    "decode": "#228833",
+    "dense": "#ccbb44",
+    "expert": "#aa3377",
+}
+"""Colour-blind safe (Paul Tol's bright scheme)."""
+
+UNFINISHED: Final = "#ee6677"
+_LABELLED: Final = 400
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One occupation: track, start and end in seconds, what it is, and a short label.
+
+    ``kind`` chooses the colour; a bar that never ended is drawn to the end of the picture.
+    """
+
+    track: str
+    start: float
+    end: float
+    kind: str
+    label: str
+    finished: bool = True
+
+
+def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> Figure:
+    """Draw bars on their tracks, top to bottom, from 0 to ``end`` seconds."""
+    figure = Figure(figsize=(12.8, 1.2 + 0.32 * len(tracks)), layout="constrained")
+    axis = figure.subplots()
+    lines = {track: line for line, track in enumerate(tracks)}
+    labelled = len(bars) <= _LABELLED
+    for bar in bars:
+        line, width = lines[bar.track], (bar.end - bar.start) * 1e3
+        colour = COLOURS.get(bar.kind, "#bbbbbb") if bar.finished else UNFINISHED
+        axis.barh(
+            line,
+            width,
+            left=bar.start * 1e3,
+            height=0.8,
+            color=colour,
+            edgecolor="white",
+            lw=0.6 if labelled else 0.1,
+            hatch=None if bar.finished else "//",
+        )
+        if labelled:
+            middle = bar.start * 1e3 + width / 2
+            axis.text(middle, line, bar.label, ha="center", va="center", size=6, color="white")
+    axis.set_yticks(range(len(tracks)), list(tracks))
+    axis.set_ylim(len(tracks) - 0.5, -0.5)
+    axis.set_xlim(0, max(end * 1e3, 1e-6))
+    axis.set_xlabel("simulated time in ms", fontsize=8)
+    axis.tick_params(labelsize=7)
+    axis.set_title(title, loc="left", fontsize=9)
+    _legend(figure, bars)
+    return figure
+
+
+def _legend(figure: Figure, bars: Sequence[Bar]) -> None:
+    kinds = [kind for kind in COLOURS if any(bar.kind == kind and bar.finished for bar in bars)]
+    handles = [Patch(color=COLOURS[kind], label=kind) for kind in kinds]
+    if any(not bar.finished for bar in bars):
+        handles.append(Patch(facecolor=UNFINISHED, hatch="//", label="never ends"))
+    if handles:
+        figure.legend(handles=handles, loc="outside lower right", ncols=len(handles), fontsize=7)
+
+
+def render(figure: Figure, path: Path) -> bytes:
+    """Return the picture in the format of the file's suffix, ``.png`` or ``.svg``."""
+    out = io.BytesIO()
+    # Without a date, a version and random ids the same run gives the same bytes.
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    with mpl.rc_context({"svg.hashsalt": "frontier-verify", "svg.fonttype": "none"}):
+        figure.savefig(out, format=path.suffix[1:], metadata=metadata, dpi=120)
+    return out.getvalue()
