@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from frontier.context import StageExecutionContext
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
@@ -20,6 +19,7 @@ from frontier.events import (
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from frontier.tickets import EP_WAVE, FULL_STAGE_WORLD
+from models.contexts import ExplainingContext
 
 Claim = Callable[[Replica, Event, Sequence[Event]], bool]
 
@@ -31,7 +31,7 @@ def _refused_for(reason: str) -> Claim:
             return False
         context = replica.contexts[event.stage]
         ticket = replica.tickets[event.stage].get(scheduler.queue[0])
-        if ticket is None or not isinstance(context, StageExecutionContext):
+        if ticket is None or not isinstance(context, ExplainingContext):
             return False
         return any(refusal.reason == reason for refusal in context.refusals(ticket))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontier.context import StageExecutionContext
 from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
+from models.contexts import ExplainingContext
 from models.group_view import group_note
 from models.waits import (
     CIRCULAR_WAIT,
@@ -86,12 +86,13 @@ def refusal_note(replica: Replica, stage: int, lane: int) -> str:
     head = replica.schedulers[stage][lane].queue[0]
     ticket = replica.tickets[stage].get(head)
     context = replica.contexts[stage]
-    if ticket is None or not isinstance(context, StageExecutionContext):
+    if ticket is None or not isinstance(context, ExplainingContext):
         return "refused"
     words = []
     for refusal in context.refusals(ticket):
         if refusal.reason == "behind":
-            words.append("behind " + ", ".join(ticket_name(t) for t in refusal.blockers))
+            ahead = ", ".join(ticket_name(t) for t in refusal.blockers)
+            words.append(f"behind {ahead}" if ahead else "for no reason that the context shows")
         else:
             words.append(refusal.reason.replace("_", " "))
     return "refused: " + "; ".join(words)

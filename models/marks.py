@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
-from frontier.context import StageExecutionContext
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
@@ -19,6 +18,7 @@ from frontier.events import (
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from frontier.tickets import EP_WAVE
+from models.contexts import ExplainingContext
 from models.quiescent import (
     Action,
     CheckableSystem,
@@ -94,7 +94,7 @@ class Marker:
 
     def _look_for_opportunities(self, replica: Replica, stage: int) -> None:
         context = replica.contexts[stage]
-        if not isinstance(context, StageExecutionContext):
+        if not isinstance(context, ExplainingContext):
             raise TypeError(f"strong fairness needs refusals as data, got {type(context).__name__}")
         for lane, scheduler in enumerate(replica.schedulers[stage]):
             if not scheduler.busy and scheduler.queue:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from frontier.admission import ADMISSION_RULES
 from frontier.batching import BatchingConfig
 from frontier.clusters import FfnShape
 from frontier.placement import parse_placement
@@ -20,6 +19,7 @@ from frontier.requests import poisson_times, uniform_requests
 from frontier.rooms import ROOM_RULES
 from frontier.standin import STAND_IN_RULES
 from frontier.system import ConfigurationError, ServingSpec
+from models.rules import admission_rule
 
 SETS: Final = Path(__file__).parent / "sets"
 UNCHANGED: Final = "unchanged"
@@ -89,7 +89,7 @@ class MatrixCase:
                 layers=self._layers_per_stage(),
                 moe=self.model == "moe",
                 requests=requests,
-                admission=ADMISSION_RULES[rule],
+                admission=admission_rule(rule),
                 stand_in=STAND_IN_RULES[stand_in],
                 rooms=ROOM_RULES[rooms],
                 batching=self.fixture.batching,

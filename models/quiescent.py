@@ -93,7 +93,11 @@ class QuiescentRun:
         urgent: deque[Event] = deque()
         self._add(self.system.start(), urgent)
         handled: list[Handled] = []
-        self._settle(urgent, handled)
+        try:
+            self._settle(urgent, handled)
+        except CoreError as error:
+            self.failure = error
+            handled.append(Handled(error.event, ()))
         return handled
 
     def fire(self, action: Action) -> list[Handled]:

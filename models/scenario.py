@@ -11,7 +11,9 @@ from typing import Any, Final
 from frontier.closed import FOREVER, ClosedReplica, ClosedWorkload
 from frontier.replica import Replica, ReplicaConfig
 from frontier.workload import FiniteWorkload
+from models.contexts import implementation_of, make_contexts, shortcomings
 from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
+from verify.contract.errors import ContractInputError
 
 MODELS: Final = ("moe", "dense")
 ARRIVALS: Final = ("burst", "open")
@@ -58,6 +60,9 @@ class Scenario:
         decode steps; ``"forever"`` decodes without end).
     capacity
         Full-stage owners of each stage: ``"lanes"`` or a number.
+    context
+        ``FILE.py:Class`` or ``package.module:Class`` of a stage execution context to run over in
+        the place of the core's own (issue 4); it has its admission rule inside.
 
     Raises
     ------
@@ -80,6 +85,7 @@ class Scenario:
     slots: int = 2
     steps: int | str = 1
     capacity: int | str = CAPACITY_LANES
+    context: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("lanes", "stages", "layers"):
@@ -109,6 +115,19 @@ class Scenario:
         if self.phases is not None:
             self._require_phases(self.phases)
         self._require_workload()
+        if self.context is not None:
+            self._require_context(self.context)
+
+    def _require_context(self, name: str) -> None:
+        if self.workload == "closed":
+            raise ScenarioError(
+                "context: a closed workload renames its batches, which a context of another "
+                "implementation cannot; leave out context or the closed workload"
+            )
+        try:
+            implementation_of(name, admission_rule(self.admission))
+        except ContractInputError as error:
+            raise ScenarioError(f"context: {error}") from error
 
     def _require_workload(self) -> None:
         require_one_of("workload", self.workload, WORKLOADS)
@@ -168,12 +187,27 @@ class Scenario:
             capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
 
+    @property
+    def context_notes(self) -> tuple[str, ...]:
+        """How a replica runs over a foreign context; empty for the core's own."""
+        if self.context is None:
+            return ()
+        implementation = implementation_of(self.context, admission_rule(self.admission))
+        rule = (
+            f"is given the rule {self.admission}"
+            if implementation.takes_rule
+            else f"has its admission rule inside; tickets are minted as {self.admission} says"
+        )
+        return tuple(f"the context {note}" for note in (rule, *shortcomings(implementation)))
+
     def make_replica(self) -> Replica:
         """Build the replica with its workload, before its start."""
         if self.workload == "closed":
             steps = FOREVER if isinstance(self.steps, str) else self.steps
             return ClosedReplica(self.config, ClosedWorkload(self.lanes, self.slots, steps))
-        return Replica(self.config, FiniteWorkload(self.batch_phases, self.arrivals))
+        config, workload = self.config, FiniteWorkload(self.batch_phases, self.arrivals)
+        contexts = None if self.context is None else make_contexts(self.context, config)
+        return Replica(config, workload, contexts)
 
     def to_json(self) -> dict[str, Any]:
         """Every field as a plain JSON value."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from frontier.context import StageExecutionContext
 from frontier.events import Batch, Event, WaveOperation
 from frontier.replica import Replica
+from models.contexts import ExplainingContext
 
 
 def describe_operation(operation: object) -> str:
@@ -26,7 +26,7 @@ def _tickets(replica: Replica, stage: int, queued: bool) -> list[dict[str, Any]]
     if not queued:
         tickets = (
             context.active_tickets
-            if isinstance(context, StageExecutionContext)
+            if isinstance(context, ExplainingContext)
             else [t for t in replica.tickets[stage].values() if t not in tickets]
         )
     return [

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from frontier.context import StageExecutionContext
 from frontier.events import Batch, Event
 from frontier.replica import Replica
 from frontier.rooms import Room, RoomKey
 from frontier.tickets import StageAdmissionTicket
+from models.contexts import ExplainingContext
 from verify.waitfor import Wait, WaitFor, analyse
 
 CIRCULAR_WAIT: Final = "circular_wait"
@@ -98,7 +98,7 @@ class _Waits:
             reason = "has a batch without a ticket, and no event is left that would present it"
             yield Wait(name, (), reason, NO_WAKE_UP)
             return
-        if not isinstance(context, StageExecutionContext):
+        if not isinstance(context, ExplainingContext):
             yield from self._blocked_opaquely(name, context, ticket)
             return
         refusals = context.refusals(ticket)
@@ -107,6 +107,10 @@ class _Waits:
             reason = f"would be admitted now ({own}), but no event is left that would retry it"
             yield Wait(name, (), reason, NO_WAKE_UP)
         for refusal in refusals:
+            if not refusal.blockers:
+                reason = f"is refused ({own}), though nothing that the context shows is in the way"
+                yield Wait(name, (), reason, NO_WAKE_UP)
+                continue
             targets = tuple(self._holder(stage, t) for t in refusal.blockers)
             if refusal.reason == "behind":
                 head = refusal.blockers[0]

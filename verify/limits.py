@@ -45,7 +45,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an exploration is; ``memory`` in bytes, ``seconds`` of wall clock."""
+    """How far an exploration is; ``memory`` in bytes, ``seconds`` of wall clock.
+
+    ``recent_rate`` is the number of new states a second lately, ``remaining_s`` an estimate of the
+    seconds still to go; None where an engine cannot tell.
+    """
 
     states: int
     transitions: int
@@ -54,6 +58,8 @@ class Progress:
     violations: int
     seconds: float
     memory: int
+    recent_rate: float | None = None
+    remaining_s: float | None = None
 
     @property
     def rate(self) -> float:

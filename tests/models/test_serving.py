@@ -355,3 +355,34 @@ def test_request_metrics():
     assert system["makespan_s"] == 0.25
     assert system["decode_tokens_per_s"] == 24.0
     assert system["e2e_s"]["max"] == 0.25
+
+
+def size_of(value, seen):
+    """Number of objects reachable from a value, but for the run's inputs and its placement."""
+    if id(value) in seen or isinstance(value, type | int | str | float | bool | None.__class__):
+        return 0
+    seen.add(id(value))
+    if isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "deque":
+        parts = list(value)
+    else:
+        fields = [*getattr(value, "__dict__", {}), *getattr(type(value), "__slots__", ())]
+        parts = [
+            getattr(value, name)
+            for name in fields
+            if name not in ("_requests", "placed", "last_ended") and hasattr(value, name)
+        ]
+    return 1 + sum(size_of(part, seen) for part in parts)
+
+
+@pytest.mark.parametrize("architecture", ["co-location", "pdd", "pd-af"])
+def test_memory_does_not_grow_with_finished_requests(architecture):
+    """After ten times the requests the system holds as many objects; only metrics keep more."""
+    sizes = []
+    for requests in (24, 240):
+        described = spec(architecture, lanes=1 if architecture == "pd-af" else 2, requests=requests)
+        run, _ = run_of(described)
+        assert run.outcome == "success"
+        sizes.append(size_of(run.serving.system, set()))
+    assert sizes[0] == sizes[1] > 50

@@ -12,9 +12,13 @@ from verify.cli import cases, matrix
 from verify.cli.bench import bench
 from verify.cli.check import check
 from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
-from verify.cli.errors import BAD_INPUT, UsageError
+from verify.cli.contract import contract
+from verify.cli.engines import EngineDisagreementError
+from verify.cli.errors import BAD_INPUT, UNDETERMINED, UsageError
+from verify.cli.explain import explain
 from verify.cli.pairings import pairings
 from verify.cli.replay import replay
+from verify.cli.shrink import shrink
 from verify.cli.simulate import simulate
 from verify.path import PathError
 
@@ -29,7 +33,10 @@ app.command()(check)
 app.command()(simulate)
 app.command()(bench)
 app.command()(replay)
+app.command()(shrink)
+app.command()(explain)
 app.command()(pairings)
+app.command()(contract)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
 app.add_typer(cases.app, name="cases")
 app.add_typer(matrix.app, name="matrix")
@@ -42,6 +49,9 @@ def main() -> None:
     except (UsageError, ScenarioError, RuleError, PathError) as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except EngineDisagreementError as error:
+        print(f"frontier-verify: {error}", file=sys.stderr)
+        sys.exit(UNDETERMINED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

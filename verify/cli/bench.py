@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from models.scenario import Scenario
+from verify.cli.bench_simulator import bench_simulator
 from verify.cli.checking import check_scenario
 from verify.cli.render import live_progress, out, scenario_line
 from verify.verdict import Stats
@@ -50,7 +51,7 @@ def _row(table: Table, name: str, stats: Stats, rung: Rung) -> None:
 
 
 def bench() -> None:
-    """Measure the reference engine: transitions a second and bytes a state, with ratios."""
+    """Measure the reference engine and the simulator, beside what the project promises."""
     rung = reference_rung()
     out.print(
         f"Python {platform.python_version()} on {sys.platform}; {scenario_line(rung.scenario)}"
@@ -62,4 +63,5 @@ def bench() -> None:
         table.add_column(column, no_wrap=True)
     _row(table, "reference", result.exploration.verdict.stats, rung)
     out.print(table)
+    bench_simulator()
     raise typer.Exit(0)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from models.catalogue import Case, catalogue
+from models.packed.reductions import parse_reductions
 from verify.cli import options as opt
-from verify.cli.checking import CheckResult, Question, check_scenario
+from verify.cli.checking import CheckResult, Question
+from verify.cli.engines import ENGINES, EngineOptions, check_with, obstacle_to_packed
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
 from verify.cli.render import live_progress, out, print_result, verdict_markup
 from verify.cli.same_as import check_same_as, print_comparison
 from verify.limits import Limits
+
+_ENGINE = "Engine"
 
 
 def _limits(states: int | None, seconds: float | None, gigabytes: float | None) -> Limits:
@@ -25,6 +31,34 @@ def _limits(states: int | None, seconds: float | None, gigabytes: float | None) 
         if value is not None and value <= 0:
             raise UsageError(f"{name} must be greater than 0, got {value:g}")
     return Limits(states, seconds, gigabytes)
+
+
+def _engine_options(
+    engine: str,
+    reduction: str,
+    threads: int | None,
+    hash_compact: bool,
+    checkpoint: Path | None,
+    checkpoint_every: float,
+    resume: Path | None,
+) -> EngineOptions:
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}; expected one of: {', '.join(ENGINES)}")
+    if threads is not None and threads < 1:
+        raise UsageError(f"--threads must be at least 1, got {threads}")
+    if checkpoint_every <= 0:
+        raise UsageError(f"--checkpoint-every must be greater than 0, got {checkpoint_every:g}")
+    if checkpoint is not None and resume is not None:
+        raise UsageError("give either --checkpoint (new) or --resume (go on), not both")
+    return EngineOptions(
+        engine=engine,
+        reductions=parse_reductions(reduction),
+        threads=threads,
+        hash_compact=hash_compact,
+        checkpoint=checkpoint,
+        checkpoint_every_s=checkpoint_every,
+        resume=resume,
+    )
 
 
 def check(
@@ -68,6 +102,7 @@ def check(
             help="Ask instead whether another admission rule gives the same graph.",
         ),
     ] = None,
+    context: opt.Context = None,
     all_violations: Annotated[
         bool, typer.Option("--all-violations", help="Explain every violating state.")
     ] = False,
@@ -75,6 +110,55 @@ def check(
     max_seconds: Annotated[float | None, typer.Option(help="Give up after this time.")] = None,
     max_memory_gb: Annotated[
         float | None, typer.Option(help="Give up beyond this much memory of the process.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="auto, reference (runs the core), packed (compiled), or both and compare.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = "auto",
+    reduction: Annotated[
+        str,
+        typer.Option(
+            metavar="none|all|NAME,…",
+            help="Reductions of the packed engine: canonical, symmetry, por.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = "none",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of the packed engine; default: all cores.", rich_help_panel=_ENGINE
+        ),
+    ] = None,
+    hash_compact: Annotated[
+        bool,
+        typer.Option(
+            "--hash-compact",
+            help="Keep 64-bit hashes instead of states; the result is never an unqualified holds.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Save the packed search here as it runs.", rich_help_panel=_ENGINE
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Time between two checkpoints.", rich_help_panel=_ENGINE
+        ),
+    ] = 120.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on from the checkpoint in this folder, and keep saving there.",
+            rich_help_panel=_ENGINE,
+        ),
     ] = None,
     json_file: opt.JsonFile = None,
 ) -> None:
@@ -102,13 +186,18 @@ def check(
         "steps": steps,
         "capacity": capacity,
         "ties": ties,
+        "context": context,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
+    engines = _engine_options(
+        engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume
+    )
     require_writable(json_file)
-    if source is None and all(
-        value is None for value in (*given.values(), asked, fairness, same_as)
-    ):
-        code, data = _check_catalogue(limits, quiet=str(json_file) == "-")
+    questions = (asked, fairness, same_as)
+    if source is None and all(value is None for value in (*given.values(), *questions)):
+        if engines.packed_only not in (None, "--threads"):
+            raise UsageError(f"{engines.packed_only} needs one scenario, not the whole catalogue")
+        code, data = _check_catalogue(limits, engines, quiet=str(json_file) == "-")
     else:
         scenario = opt.any_scenario_from(source, given)
         if same_as is not None:
@@ -120,8 +209,9 @@ def check(
             raise typer.Exit(comparison.exit_code)
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
-            result = check_scenario(
+            result = check_with(
                 scenario,
+                engines,
                 question=question,
                 limits=limits,
                 progress=progress,
@@ -150,15 +240,23 @@ def _case_line(case: Case, result: CheckResult, differences: list[str]) -> str:
     )
 
 
-def _check_catalogue(limits: Limits, quiet: bool) -> tuple[int, dict[str, Any]]:
+def _check_catalogue(
+    limits: Limits, engines: EngineOptions, quiet: bool
+) -> tuple[int, dict[str, Any]]:
     cases = catalogue()
     rows: list[dict[str, Any]] = []
-    differing, undetermined = 0, 0
+    differing, undetermined, not_packed = 0, 0, 0
     for case in cases.values():
+        chosen = engines
+        if engines.engine != "reference" and obstacle_to_packed(
+            case.scenario, Question.of(case.scenario)
+        ):
+            chosen = replace(engines, engine="reference", threads=None)
+            not_packed += 1
         with live_progress(case.name) as progress:
             question = Question.of(case.scenario, case.asked, case.fairness)
-            result = check_scenario(
-                case.scenario, question=question, limits=limits, progress=progress
+            result = check_with(
+                case.scenario, chosen, question=question, limits=limits, progress=progress
             )
         data = result.to_json()
         differences = case.expect.differences(data)
@@ -177,5 +275,9 @@ def _check_catalogue(limits: Limits, quiet: bool) -> tuple[int, dict[str, Any]]:
             f"{len(cases)} cases: {len(rows) - differing - undetermined} as claimed, "
             f"{differing} differ, {undetermined} undetermined, {not_run} not run"
         )
+        if not_packed and engines.engine in ("packed", "both"):
+            out.print(
+                f"{not_packed} cases by the reference engine alone: outside the packed domain"
+            )
     code = 1 if differing else UNDETERMINED if undetermined or not_run else 0
     return code, {"as_claimed": code == 0, "cases": rows}

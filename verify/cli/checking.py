@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from frontier.events import Event
@@ -124,7 +124,10 @@ class Witness:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A verdict on a scenario with everything that a report needs."""
+    """A verdict on a scenario with everything that a report needs.
+
+    ``engine`` is the one that explored; ``details`` are JSON fields that only it has.
+    """
 
     scenario: AnyScenario
     exploration: Exploration[ProtocolState]
@@ -132,6 +135,8 @@ class CheckResult:
     witnesses: tuple[Witness, ...]
     question: Question
     liveness: Liveness | None = None
+    engine: str = "reference"
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict_word(self) -> str:
@@ -184,6 +189,8 @@ class CheckResult:
                 }
                 for witness in self.witnesses
             ],
+            "engine": self.engine,
+            **self.details,
         }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,6 +16,7 @@ from rich.table import Table
 
 from frontier.admission import ADMISSION_RULES
 from models.matrix import CaseSet, CaseSetError, MatrixCase, load_set, published_differences
+from models.rules import admission_rule, is_own_rule
 from verify.cli import options as opt
 from verify.cli.errors import UsageError, emit, require_writable
 from verify.cli.render import err, out
@@ -46,7 +49,8 @@ def run_matrix(
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            help="Admission rules (a,b or given again). Default: strict_fifo, ep_ordered."
+            help="Admission rules (a,b or given again), or FILE.py:Name. "
+            "Default: strict_fifo, ep_ordered."
         ),
     ] = None,
     root: Annotated[
@@ -68,10 +72,7 @@ def run_matrix(
         raise UsageError(f"case-timeout must be greater than 0 s, got {case_timeout:g}")
     rules = list(dict.fromkeys(_words(rule) or BEFORE_AND_AFTER))
     for name in rules:
-        if name not in ADMISSION_RULES:
-            raise UsageError(
-                f"unknown rule {name!r}; expected one of: {', '.join(ADMISSION_RULES)}"
-            )
+        admission_rule(name)
     try:
         cases = load_set(set_name)
         selected = cases.select(_words(group), _words(case))
@@ -93,8 +94,13 @@ def _words(given: list[str] | None) -> tuple[str, ...]:
 
 def _folder(root: Path | None, cases: CaseSet, rule: str, rules: int) -> Path:
     if root is None:
-        return DEFAULT_ROOT / cases.name / rule
-    return root / rule if rules > 1 else root
+        return DEFAULT_ROOT / cases.name / _file_name(rule)
+    return root / _file_name(rule) if rules > 1 else root
+
+
+def _file_name(rule: str) -> str:
+    """Name of a rule's folder; a rule from a file keeps its letters and digits."""
+    return re.sub(r"[^\w.-]+", "_", rule).strip("_")
 
 
 def _run_rule(
@@ -113,7 +119,9 @@ def _run_rule(
         todo = [
             case
             for case in selected
-            if rerun or not root.is_complete(case.case_id, case.inputs, code)
+            if rerun
+            or is_own_rule(rule)  # its source is not part of the digest
+            or not root.is_complete(case.case_id, case.inputs, code)
         ]
         kept = len(selected) - len(todo)
         outcomes: dict[str, dict[str, Any]] = {
@@ -129,7 +137,7 @@ def _run_rule(
 
         run_jobs(
             root,
-            [_job(set_name, case, rule) for case in todo],
+            matrix_jobs(set_name, todo, rule),
             {"code": code, "versions": versions(), "command": sys.argv},
             parallel=parallel,
             timeout_s=timeout_s,
@@ -138,9 +146,12 @@ def _run_rule(
     return _summary(root.path, rule, selected, outcomes, kept)
 
 
-def _job(set_name: str, case: MatrixCase, rule: str) -> Job:
-    command = [sys.executable, "-m", "models.matrix_case", set_name, case.case_id, rule]
-    return Job(case.case_id, case.inputs, command)
+def matrix_jobs(set_name: str, cases: Sequence[MatrixCase], rule: str) -> list[Job]:
+    """One child process per case, under an admission rule."""
+    command = [sys.executable, "-m", "models.matrix_case"]
+    return [
+        Job(case.case_id, case.inputs, [*command, set_name, case.case_id, rule]) for case in cases
+    ]
 
 
 def _summary(

@@ -108,18 +108,40 @@ Ties = Annotated[
         rich_help_panel=_RULES,
     ),
 ]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.py:Class",
+        help="Run over this stage execution context; it has its admission rule inside.",
+        rich_help_panel=_RULES,
+    ),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE|-", help="Write the result as JSON."),
 ]
 
 
-def load_source(source: str) -> AnyScenario:
+def load_any_source(source: str) -> AnyScenario:
     """Return the scenario of a file (by its suffix or because it exists) or of a case."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         return load_scenario(path)
     return find_case(source).scenario
+
+
+def load_source(source: str) -> Scenario:
+    """As :func:`load_any_source`, of lanes.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be read, or is a scenario of groups.
+    """
+    loaded = load_any_source(source)
+    if not isinstance(loaded, Scenario):
+        raise ScenarioError(f"{source} is a scenario of groups; expected one of lanes")
+    return loaded
 
 
 def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
@@ -135,10 +157,7 @@ def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
     given = {name: value for name, value in options.items() if value is not None}
     base: dict[str, Any] = {}
     if source is not None:
-        loaded = load_source(source)
-        if not isinstance(loaded, Scenario):
-            raise ScenarioError(f"{source} is a scenario of groups; expected one of lanes")
-        base = loaded.to_json()
+        base = load_source(source).to_json()
         if base["phases"] is None or "batches" in given or "lanes" in given:
             del base["phases"]
         reshaped = {"phases", "lanes", "slots", "workload"} & given.keys()
@@ -156,7 +175,7 @@ def any_scenario_from(source: str | None, options: dict[str, Any]) -> AnyScenari
         Also if fields of lanes and of groups are mixed.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    base = load_source(source).to_json() if source is not None else {}
+    base = load_any_source(source).to_json() if source is not None else {}
     if "groups" not in given and "groups" not in base:
         for name in ("ep_size", "full_stages"):
             if name in given:

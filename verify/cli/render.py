@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from models.groups import GroupScenario
@@ -40,10 +41,12 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     work += f" slots{steps}" if closed else " batches"
     arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
+    over = "" if scenario.context is None else f", over {scenario.context}"
     return (
         f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
         f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
         f"{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, {arrivals}"
+        f"{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
 
 
@@ -58,10 +61,17 @@ def _group_line(scenario: GroupScenario) -> str:
 
 def _progress_text(p: Progress) -> str:
     found = f", {p.violations} violating" if p.violations else ""
+    left = "" if p.remaining_s is None else f", about {_duration(p.remaining_s)} left"
+    rate = p.rate if p.recent_rate is None else p.recent_rate
     return (
-        f"{p.states:,} states, {p.transitions:,} transitions, {p.rate:,.0f} states/s, "
-        f"depth {p.depth}, queue {p.queue:,}, {p.memory / 1e9:.2f} GB{found}"
+        f"{p.states:,} states, {p.transitions:,} transitions, {rate:,.0f} new states/s, "
+        f"depth {p.depth}, queue {p.queue:,}, {p.memory / 1e9:.2f} GB{found}{left}"
     )
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 @contextmanager
@@ -191,7 +201,14 @@ def print_result(result: CheckResult) -> None:
     """Print the verdict on one scenario."""
     stats = result.exploration.verdict.stats
     out.print(scenario_line(result.scenario))
+    for note in result.scenario.context_notes:
+        out.print(f"note: {escape(note)}")
     seen = f"{stats.states:,} states, {stats.transitions:,} transitions"
+    applied = result.details.get("reductions")
+    if applied:
+        seen += f" under {' + '.join(applied)}"
+    for name, why in result.details.get("reductions_refused", {}).items():
+        out.print(f"reduction {name} is not sound here and was left out: {why}")
     word = result.verdict_word
     if word == "holds":
         out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
@@ -224,4 +241,9 @@ def print_result(result: CheckResult) -> None:
                 f"depth {violation.depth:>3}  {violation.property_name} "
                 f"({witness.classification})  {witness.path}"
             )
-    err.print(f"{stats.elapsed_s:.2f} s, {stats.states_per_s:,.0f} states/s", style="dim")
+    stored = result.details.get("bytes_per_state")
+    err.print(
+        f"{result.engine} engine: {stats.elapsed_s:.2f} s, {stats.states_per_s:,.0f} states/s"
+        + ("" if stored is None else f", {stored} bytes a state"),
+        style="dim",
+    )

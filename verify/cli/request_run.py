@@ -11,11 +11,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
+from frontier.des import Observer
 from frontier.durations import DurationError, Durations, Recording
 from frontier.durations_io import write_recording
+from frontier.events import MONOLITHIC
 from frontier.ledger import StageRow, seconds
 from frontier.outcome import SUCCESS
-from frontier.system import ServingSpec, ServingSystem
+from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.eventlog import EventLogError, RunRecorder, write_event_log
+from models.scenario import Scenario
 from models.serving import ServingRun
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.render import out, print_cycle, stage_table
@@ -32,15 +36,17 @@ class Outputs:
     plot: Path | None = None
     metrics: Path | None = None
     record: Path | None = None
+    events: Path | None = None
 
     @property
     def of_requests(self) -> bool:
         """Whether anything is asked for that only a request-level run has."""
-        return any(path is not None for name, path in vars(self).items() if name != "json")
+        kinds = vars(self).items()
+        return any(path is not None for name, path in kinds if name not in ("json", "events"))
 
     def require_writable(self) -> None:
         """UsageError if a file cannot be written."""
-        for path in (self.json, self.ledger, self.trace, self.plot, self.record):
+        for path in (self.json, self.ledger, self.trace, self.plot, self.record, self.events):
             require_writable(path)
         if self.plot is not None and self.plot.suffix not in SUFFIXES:
             raise UsageError(f"the chart must be a {' or '.join(SUFFIXES)} file, got {self.plot}")
@@ -69,7 +75,7 @@ def simulate_requests(spec: ServingSpec, durations: Durations, outputs: Outputs)
     data = run.run.to_json()
     if outputs.metrics is not None:
         outputs.metrics.mkdir(exist_ok=True)
-    for path, content in run.files():
+    for path, content in list(run.files()):
         write_result(path, content)
     if outputs.json is not None:
         emit(outputs.json, json.dumps(data, indent=1))
@@ -86,6 +92,12 @@ class _Recorded:
         self.rows: list[StageRow] = []
         self.times = Recording(durations)
         self.traces: list[ChromeTrace] = []
+        self.events = RunRecorder()
+        watching: list[Callable[[ServingSystem], Observer]] = []
+        if outputs.trace is not None:
+            watching.append(self._make_trace)
+        if outputs.events is not None:
+            watching.append(lambda _serving: self.events)
         sinks: list[Callable[[StageRow], object]] = []
         if outputs.ledger is not None or outputs.plot is not None:
             sinks.append(self.rows.append)
@@ -95,7 +107,7 @@ class _Recorded:
             spec,
             durations if outputs.record is None else self.times,
             sinks,
-            () if outputs.trace is None else (self._make_trace,),
+            watching,
         )
 
     def _make_trace(self, serving: ServingSystem) -> ChromeTrace:
@@ -113,9 +125,41 @@ class _Recorded:
             yield outputs.plot, render(_chart(run, self.rows), outputs.plot)
         if outputs.record is not None:
             yield outputs.record, write_recording(self.times.rows)
+        if outputs.events is not None:
+            yield outputs.events, self._event_log()
         if outputs.metrics is not None:
             for name, text in run.metrics_files().items():
                 yield outputs.metrics / name, text
+
+    def _event_log(self) -> str:
+        run, spec = self.run, self.run.spec
+        if spec.architecture != CO_LOCATION:
+            raise UsageError(
+                f"--events records one replica with lanes, so it needs the architecture "
+                f"{CO_LOCATION}, got {spec.architecture}"
+            )
+        explained = run.explain()
+        classification = None if explained is None else explained.classification
+        placed = run.serving.workloads[MONOLITHIC].placed
+        try:
+            log = self.events.protocol_log(_scenario_of(spec), placed, classification)
+        except EventLogError as error:
+            raise UsageError(f"cannot write the event log: {error}") from None
+        return write_event_log(log, run.outcome)
+
+
+def _scenario_of(spec: ServingSpec) -> Scenario:
+    """Shape and rules of a serving system, without its work."""
+    return Scenario(
+        lanes=spec.lanes,
+        stages=spec.stages,
+        layers=spec.layers,
+        batches=(0,) * spec.lanes,
+        model="moe" if spec.moe else "dense",
+        admission=spec.admission.name,
+        stand_in=spec.stand_in.name,
+        rooms=spec.rooms.name,
+    )
 
 
 def _chart(run: ServingRun, rows: list[StageRow]) -> Figure:

@@ -154,6 +154,14 @@ RecordFile = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+EventsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.jsonl",
+        help="Write the event log of this run, which shrink and explain read.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 
 FAULTS: Final = ("online_lane_0",)
 DEFAULT_ROOMS: Final = "by_phase"

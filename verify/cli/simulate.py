@@ -7,12 +7,14 @@ a serving system with batch formation, and can write its ledger, metrics, trace 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from frontier.des import Simulation
+from frontier.des import Observer, Simulation
 from frontier.durations import (
     MILLISECOND,
     ConstantDurations,
@@ -21,15 +23,17 @@ from frontier.durations import (
     WithArrivals,
 )
 from frontier.events import CoreError
+from models.eventlog import RunRecorder, write_event_log
 from models.explanation import explain
 from models.scenario import CAPACITY_LANES, Scenario, ScenarioError
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
 from verify.cli import serving_options as serving
-from verify.cli.errors import UsageError, emit
+from verify.cli.errors import UsageError, emit, write_result
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
 from verify.cli.request_run import Outputs, simulate_requests
+from verify.cli.sources import load_witness
 
 _TIMES = "Times"
 Millis = Annotated[float, typer.Option(help="Milliseconds.", rich_help_panel=_TIMES)]
@@ -66,6 +70,7 @@ def parse_times(text: str, batches: tuple[int, ...]) -> list[list[int]]:
 
 
 def simulate(
+    context: typer.Context,
     source: opt.Source = None,
     lanes: opt.Lanes = None,
     stages: opt.Stages = None,
@@ -117,14 +122,19 @@ def simulate(
     plot: serving.PlotFile = None,
     metrics: serving.MetricsDir = None,
     record: serving.RecordFile = None,
+    events: serving.EventsFile = None,
     json_file: opt.JsonFile = None,
 ) -> None:
     """Run one timing of a scenario and say how it ends, and why.
 
     Exit code: 0 complete, 1 drained or failed, 2 bad input.
     """
-    outputs = Outputs(json_file, ledger, trace, plot, metrics, record)
+    outputs = Outputs(json_file, ledger, trace, plot, metrics, record, events)
     outputs.require_writable()
+    if source is not None and Path(source).suffix == ".json":
+        _require_alone(context)
+        witness = load_witness(Path(source))
+        _simulate_batches(witness.scenario, witness.model(), None, outputs)
     asked = serving.ServingOptions(
         architecture,
         requests,
@@ -179,28 +189,47 @@ def simulate(
     model_of_times = serving.parse_durations(durations, constant, seed)
     if by_request:
         raise typer.Exit(simulate_requests(asked.spec(scenario), model_of_times, outputs))
-    _simulate_batches(scenario, model_of_times, times, json_file)
+    _simulate_batches(scenario, model_of_times, times, outputs)
+
+
+def _require_alone(context: typer.Context) -> None:
+    """UsageError if an option was given that a timed witness already decides."""
+    decided = [
+        name
+        for name in context.params
+        if name not in ("source", "json_file", "events")
+        and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if decided:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in decided)
+        raise UsageError(f"a timed witness has its own scenario and times; leave out {options}")
 
 
 def _simulate_batches(
-    scenario: Scenario, durations: Durations, times: str | None, json_file: Path | None
+    scenario: Scenario, durations: Durations, times: str | None, outputs: Outputs
 ) -> None:
     if times is not None:
         if scenario.arrivals != "open":
             raise ScenarioError("times need open arrivals; leave out --arrivals or say open")
         durations = WithArrivals(durations, parse_times(times, scenario.batches))
-    data = run_timed(scenario, durations)
-    if str(json_file) != "-":
+    recorder = RunRecorder()
+    data = run_timed(scenario, durations, (recorder,))
+    if str(outputs.json) != "-":
         _print(scenario, data)
-    if json_file is not None:
-        emit(json_file, json.dumps(data, indent=1))
+    if outputs.events is not None:
+        log = recorder.log(replace(scenario, ties=True))
+        write_result(outputs.events, write_event_log(log, data["outcome"]))
+    if outputs.json is not None:
+        emit(outputs.json, json.dumps(data, indent=1))
     raise typer.Exit(0 if data["outcome"] == "complete" else 1)
 
 
-def run_timed(scenario: Scenario, durations: Durations) -> dict[str, Any]:
+def run_timed(
+    scenario: Scenario, durations: Durations, observers: Sequence[Observer] = ()
+) -> dict[str, Any]:
     """Run a scenario to its end and return the outcome with its explanation, as JSON values."""
     replica = scenario.make_replica()
-    simulation = Simulation(replica, durations)
+    simulation = Simulation(replica, durations, observers)
     failure: CoreError | None = None
     try:
         simulation.run()

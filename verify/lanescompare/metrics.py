@@ -3,9 +3,11 @@
 Source: the published comparison's definitions (``docs/lanes_compare.md``), issue 8.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 from statistics import median
 
 from verify.lanescompare.runs import Forward, LaneRun, Requests
@@ -71,7 +73,9 @@ def measure_stage(lanes: Sequence[Sequence[Forward]]) -> StageMetrics:
     durations = [f.duration for lane in lanes for f in lane]
     typical = median(durations) if durations else None
     return StageMetrics(
-        pairing=tuple((f.requests, *(_partner(f, other) for other in lanes[1:])) for f in lanes[0]),
+        pairing=tuple(
+            zip((f.requests for f in lanes[0]), *_partners(lanes[0], lanes[1:]), strict=True)
+        ),
         co_start=_co_start(lanes, typical),
         co_execution=co_execution([[(f.start, f.end) for f in lane] for lane in lanes]),
         median_duration=typical,
@@ -86,10 +90,23 @@ def overlap(one: Forward, other: Forward) -> float:
     return min(one.end, other.end) - max(one.start, other.start)
 
 
-def _partner(forward: Forward, others: Sequence[Forward]) -> Requests | None:
-    """Return the requests of the largest overlap with `forward`, the earliest among equals."""
-    best = max(others, key=lambda other: overlap(forward, other), default=None)
-    return best.requests if best is not None and overlap(forward, best) > 0 else None
+def _partners(
+    forwards: Sequence[Forward], lanes: Sequence[Sequence[Forward]]
+) -> Iterator[list[Requests | None]]:
+    """Yield per other lane the requests of each forward's largest overlap, None without any.
+
+    Of equal overlaps the earliest counts. All forwards are ordered by start, so those that can
+    overlap one forward are a slice of the other lane, even where that lane overlaps itself.
+    """
+    for others in lanes:
+        starts = [other.start for other in others]
+        ends = list(accumulate((other.end for other in others), max))
+        found: list[Requests | None] = []
+        for forward in forwards:
+            near = others[bisect_right(ends, forward.start) : bisect_left(starts, forward.end)]
+            best = max(near, key=partial(overlap, forward), default=None)
+            found.append(best.requests if best is not None and overlap(forward, best) > 0 else None)
+        yield found
 
 
 def _co_start(lanes: Sequence[Sequence[Forward]], typical: float | None) -> float | None:

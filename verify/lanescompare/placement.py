@@ -40,21 +40,23 @@ class Placement:
 
 def check_placement(item: Round, simulated: LaneRun) -> Placement:
     """Check where every request of a round was placed and ran, against the simulated run."""
+    runs = {"real": item.run, "simulated": simulated}
+    seen = {name: run.lanes_seen() for name, run in runs.items()}
     wrong: dict[int, str] = {}
     unseen: dict[int, str] = {}
     unrecorded: dict[int, str] = {}
     correct: list[int] = []
-    runs = (("the real run", item.run), ("the simulated run", simulated))
     for request in range(item.size):
-        missing = [name for name, run in runs if request not in run.placement]
-        absent = [name for name, run in runs if not run.lanes_seen(request)]
+        missing = [name for name, run in runs.items() if request not in run.placement]
+        absent = [name for name, lanes in seen.items() if request not in lanes]
         if missing:
-            unrecorded[request] = " and ".join(missing)
+            unrecorded[request] = _runs(missing)
         if absent:
-            unseen[request] = " and ".join(absent)
+            unseen[request] = _runs(absent)
         if missing or absent:
             continue
-        contradiction = _contradiction(request, item.run, simulated)
+        recorded = {name: run.placement[request] for name, run in runs.items()}
+        contradiction = _contradiction(recorded, {name: seen[name][request] for name in runs})
         if contradiction:
             wrong[request] = contradiction
         else:
@@ -62,13 +64,16 @@ def check_placement(item: Round, simulated: LaneRun) -> Placement:
     return Placement(item.size, item.number, tuple(correct), wrong, unseen, unrecorded)
 
 
-def _contradiction(request: int, real: LaneRun, simulated: LaneRun) -> str:
-    recorded = real.placement[request], simulated.placement[request]
-    if recorded[0] != recorded[1]:
-        return f"real lane {recorded[0]}, simulated lane {recorded[1]}"
-    for name, run in (("real", real), ("simulated", simulated)):
-        ran = run.lanes_seen(request)
-        if ran != {recorded[0]}:
-            lanes = ", ".join(map(str, sorted(ran)))
-            return f"recorded on lane {recorded[0]}, its {name} forwards ran on lane {lanes}"
+def _runs(names: list[str]) -> str:
+    return " and ".join(f"the {name} run" for name in names)
+
+
+def _contradiction(recorded: Mapping[str, int], ran: Mapping[str, set[int]]) -> str:
+    """Say how the recorded lane and the lanes that ran a request disagree; empty if they agree."""
+    if len(set(recorded.values())) > 1:
+        return ", ".join(f"{name} lane {lane}" for name, lane in recorded.items())
+    for name, lanes in ran.items():
+        if lanes != {recorded[name]}:
+            where = ", ".join(map(str, sorted(lanes)))
+            return f"recorded on lane {recorded[name]}, its {name} forwards ran on lane {where}"
     return ""

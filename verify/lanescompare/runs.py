@@ -67,6 +67,10 @@ class LaneRun:
         """Return one lane's forwards at one stage, ordered by start."""
         return tuple(f for f in self.forwards if f.stage == stage and f.lane == lane)
 
-    def lanes_seen(self, request: int) -> frozenset[int]:
-        """Return the lanes that ran a forward of `request`; empty when it is unseen."""
-        return frozenset(f.lane for f in self.forwards if request in f.requests)
+    def lanes_seen(self) -> dict[int, set[int]]:
+        """Return for each request the lanes that ran a forward of it; unseen ones are absent."""
+        seen: dict[int, set[int]] = {}
+        for forward in self.forwards:
+            for request in forward.requests:
+                seen.setdefault(request, set()).add(forward.lane)
+        return seen

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from models.matrix import SETS
+from models.rules import RuleError
 from verify.cli import app
 from verify.cli.errors import UsageError
 
@@ -81,7 +82,7 @@ def test_a_set_of_ones_own_and_a_case_that_cannot_be(tmp_path):
         (("run", "--set", "nothing"), "no set 'nothing'; packaged sets: published"),
         (("run", "--group", "G9"), "has no group 'G9'"),
         (("run", "--case", "x"), "has no case 'x'"),
-        (("run", "--rule", "best"), "unknown rule 'best'"),
+        (("run", "--rule", "best"), "unknown admission 'best'"),
         (("run", "--case-timeout", "0"), "must be greater than 0"),
         (("compare", "--before", "a", "--after", "b"), "no matrix folder 'a'"),
         (("compare", "--before", ".", "--after", "."), "expected a folder of matrix run"),
@@ -89,6 +90,15 @@ def test_a_set_of_ones_own_and_a_case_that_cannot_be(tmp_path):
 )
 def test_bad_input(arguments, message, tmp_path):
     done = matrix(*arguments)
-    assert isinstance(done.exception, UsageError), done.output
+    assert isinstance(done.exception, UsageError | RuleError), done.output
     assert message in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rule_from_a_file(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Nobody:\n    def blockers(self, ticket, queue, active):\n        return ()\n"
+    )
+    one = ("run", "--rule", "mine.py:Nobody", "--case", "G4-dense-dp2-pp1-n4")
+    assert "1 success; in matrix/published/mine.py_Nobody" in ok(matrix(*one)).output
+    assert "(0 kept)" in ok(matrix(*one)).output, "the file may have changed"

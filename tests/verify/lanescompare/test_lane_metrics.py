@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verify.lanescompare.decomposition import decompose
-from verify.lanescompare.metrics import busy_times, co_execution, measure, measure_stage
+from verify.lanescompare.metrics import (
+    busy_times,
+    co_execution,
+    measure,
+    measure_stage,
+    overlap,
+)
 from verify.lanescompare.runs import Forward, LaneRun
 
 
@@ -99,3 +105,15 @@ def test_offsets_disjoint_and_unpaired_are_told_apart() -> None:
 def test_decomposition_of_nothing() -> None:
     found = decompose((), ())
     assert (found.pairs, found.observed, found.median_duration) == (0, None, None)
+
+
+@given(spans, spans)
+def test_pairing_equals_the_largest_overlap_of_all(
+    one: list[tuple[float, float]], other: list[tuple[float, float]]
+) -> None:
+    lanes = [lane(0, *sorted(one)), lane(1, *sorted(other))]
+    for (requests, partner), forward in zip(measure_stage(lanes).pairing, lanes[0], strict=True):
+        best = max(lanes[1], key=lambda f: overlap(forward, f), default=None)
+        none = best is None or overlap(forward, best) <= 0
+        assert requests == forward.requests
+        assert partner == (None if none or best is None else best.requests)

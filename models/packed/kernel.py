@@ -1,0 +1,848 @@
+"""The lanes protocol (PROTOCOL.md sections 3 to 5) compiled: rows in, successor rows out.
+
+An independent implementation of the rules the core simulates: it shares no code with ``frontier``
+and earns its trust by lockstep with it (docs/packed_engine.md).
+
+A state lives in one ``uint16`` work array ``w``; ``g`` holds the scenario's geometry and switches,
+``u`` the urgent events in the order they were created. Every constant the kernels use is defined in
+this file on purpose: numba's on-disk cache is keyed by the file of a function, so a constant
+imported from elsewhere could change and leave a stale kernel behind.
+"""
+
+import numpy as np
+
+from verify.packed.jit import Array, jit
+
+# --- geometry ``g``: what the scenario fixes -----------------------------------------------------
+(
+    LANES,
+    STAGES,
+    LAYERS,
+    PHASES,  # rooms per (stage, layer): 1 shared, 2 by phase
+    ADMISSION,
+    STAND_IN,
+    MOE,
+    OPEN,  # open arrivals
+    TIES,
+    ORDERED,  # pending events keep their creation order
+    FIFO,  # FIFO order is part of the state
+    SYMMETRY,  # lanes of one class are interchangeable
+    PARTIAL,  # partial-order reduction
+    FIELDS,  # packed fields: w[0:FIELDS]
+    SIZE,  # all of w: packed fields, then derived ones
+    AT_STATUS,  # per lane and stage
+    AT_QUEUED,  # per lane and stage: batches in the heap
+    AT_WAITING,  # per lane: batches not created yet
+    AT_REQUESTS,  # per lane: requests still to come (open arrivals)
+    AT_SEALED,  # per stage
+    AT_ROOM,  # per stage, layer and phase: lanes that a placeholder stands in for
+    AT_FIFO,  # per stage: lanes of the queued tickets, plus one, head first
+    FIFO_SLOTS,
+    AT_PENDING,  # cells (lane, stage) of the pending events, plus one, in creation order
+    PENDING_SLOTS,
+    AT_FAILED,  # 0, or the event that the core rejects, plus one
+    AT_IN_FLIGHT,  # per lane; derived, and packed where a failing state may lose a batch
+    AT_ADMITTED,  # per lane and stage: batches admitted so far; as above
+    AT_BUSY,  # derived, per stage: lanes that hold an active ticket
+    AT_WAVE,  # derived, per stage: lanes in the active EP wave
+    AT_BACKLOG,  # derived, per stage: lanes with queued work
+    AT_FIFO_LENGTH,  # derived, per stage
+    AT_PENDING_LENGTH,  # derived
+    AT_REACHED,  # derived: claims reached by the last transition, as bits
+    G_SIZE,
+) = range(35)
+
+STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
+STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
+
+# --- status of (lane, stage): not busy, stage tail, and three codes per layer --------------------
+IDLE, TAIL, ATTENTION, IN_ROOM, IN_WAVE = range(5)
+PER_LAYER = 3
+
+# --- urgent events: kind in the low three bits, then lane, stage and room ------------------------
+LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN_EVENT, BATCH_END = range(5)
+
+# --- ends of a run -------------------------------------------------------------------------------
+GOING, COMPLETE, DRAINED, FAILED = range(4)
+
+# --- refusals, as bits ---------------------------------------------------------------------------
+DURING_WAVE, SEALED, BEHIND = 1, 2, 4
+
+# --- claims, as bits, in the order of the core's list --------------------------------------------
+BATCH_ENDED, STAGE_SHARED, WAVE_JOINED, WAVE_STOOD_IN, LATE_JOIN = 1, 2, 4, 8, 16
+REFUSED_BEHIND, REFUSED_SEALED, REFUSED_DURING_WAVE = 32, 64, 128
+STOOD_STILL = 256  # no claim: a transition did not raise the measure, so termination is unproved
+
+
+@jit
+def emit(u: Array, kind: int, lane: int, stage: int, room: int) -> None:
+    """Append an urgent event; ``u[0]`` is the next to handle, ``u[1]`` the end."""
+    u[u[1]] = kind | lane << 3 | stage << 8 | room << 13
+    u[1] += 1
+
+
+@jit
+def set_status(w: Array, g: Array, lane: int, stage: int, status: int) -> None:
+    """Set what ``lane`` does at ``stage`` and keep the derived masks true."""
+    w[g[AT_STATUS] + lane * g[STAGES] + stage] = status
+    bit = 1 << lane
+    if status == IDLE:
+        w[g[AT_BUSY] + stage] &= ~bit
+    else:
+        w[g[AT_BUSY] + stage] |= bit
+    if status > TAIL and (status - ATTENTION) % PER_LAYER == IN_WAVE - ATTENTION:
+        w[g[AT_WAVE] + stage] |= bit
+    else:
+        w[g[AT_WAVE] + stage] &= ~bit
+
+
+@jit
+def pend(w: Array, g: Array, lane: int, stage: int) -> None:
+    """Append the timed event that ``lane`` now waits for at ``stage``."""
+    if g[ORDERED]:
+        w[g[AT_PENDING] + w[g[AT_PENDING_LENGTH]]] = 1 + lane * g[STAGES] + stage
+        w[g[AT_PENDING_LENGTH]] += 1
+
+
+@jit
+def mint(w: Array, g: Array, lane: int, stage: int) -> None:
+    """Append a ticket of ``lane`` to the ready FIFO (its tickets are in batch order)."""
+    if g[FIFO]:
+        w[g[AT_FIFO] + stage * g[FIFO_SLOTS] + w[g[AT_FIFO_LENGTH] + stage]] = 1 + lane
+        w[g[AT_FIFO_LENGTH] + stage] += 1
+
+
+@jit
+def position(w: Array, g: Array, lane: int, stage: int) -> int:
+    """Place of the lane's first ticket in the FIFO, or -1."""
+    at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
+    for i in range(w[g[AT_FIFO_LENGTH] + stage]):
+        if w[at + i] == 1 + lane:
+            return i
+    return -1
+
+
+@jit
+def refusals(w: Array, g: Array, lane: int, stage: int) -> int:
+    """Why the lane's first ticket is kept out now; 0 admits it (PROTOCOL.md sections 2 and 3).
+
+    The capacity is one owner per lane, so a lane that is not busy always finds room.
+    """
+    reasons = 0
+    if w[g[AT_WAVE] + stage]:
+        reasons |= DURING_WAVE
+    if w[g[AT_SEALED] + stage]:
+        reasons |= SEALED
+    if g[ADMISSION] == EP_ORDERED:  # no EP wave is ever queued here: rooms promote owners
+        return reasons
+    mine = position(w, g, lane, stage)
+    if g[ADMISSION] == LANE_AWARE:
+        holding = w[g[AT_BUSY] + stage] & ~w[g[AT_WAVE] + stage]
+        at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
+        for i in range(mine):
+            if not holding >> (w[at + i] - 1) & 1:
+                reasons |= BEHIND
+    elif mine > 0:
+        reasons |= BEHIND
+    return reasons
+
+
+@jit
+def take_ticket(w: Array, g: Array, lane: int, stage: int) -> None:
+    """Remove the lane's first ticket from the FIFO."""
+    if g[FIFO]:
+        at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
+        last = w[g[AT_FIFO_LENGTH] + stage] - 1
+        for i in range(position(w, g, lane, stage), last):
+            w[at + i] = w[at + i + 1]
+        w[at + last] = 0
+        w[g[AT_FIFO_LENGTH] + stage] = last
+
+
+@jit
+def phase_of(w: Array, g: Array, phases: Array, lane: int, stage: int) -> int:
+    """Room column of the batch that runs at (lane, stage); 0 when rooms are shared."""
+    if g[PHASES] == 1:
+        return 0
+    column: int = phases[lane, w[g[AT_ADMITTED] + lane * g[STAGES] + stage] - 1]
+    return column
+
+
+@jit
+def arrive(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
+    """``arrive``: mint the ticket, queue the batch, try at once when the lane is not busy."""
+    if g[ADMISSION] != LATE_TICKET:
+        mint(w, g, lane, stage)
+    w[g[AT_QUEUED] + lane * g[STAGES] + stage] += 1
+    w[g[AT_BACKLOG] + stage] |= 1 << lane
+    if not w[g[AT_BUSY] + stage] >> lane & 1:
+        emit(u, STAGE_SCHEDULE, lane, stage, 0)
+
+
+@jit
+def stage_schedule(w: Array, g: Array, lane: int, stage: int) -> None:
+    """``stage_schedule``: present the heap's head; a refusal leaves nothing behind."""
+    at = lane * g[STAGES] + stage
+    if w[g[AT_BUSY] + stage] >> lane & 1 or not w[g[AT_QUEUED] + at]:
+        return
+    if g[ADMISSION] == LATE_TICKET and position(w, g, lane, stage) < 0:
+        mint(w, g, lane, stage)
+    refused = refusals(w, g, lane, stage)
+    if refused:
+        note_refusal(w, g, refused)
+        return
+    take_ticket(w, g, lane, stage)
+    w[g[AT_QUEUED] + at] -= 1
+    if not w[g[AT_QUEUED] + at]:
+        w[g[AT_BACKLOG] + stage] &= ~(1 << lane)
+    w[g[AT_ADMITTED] + at] += 1
+    set_status(w, g, lane, stage, ATTENTION if g[MOE] else TAIL)
+    pend(w, g, lane, stage)
+    note_admission(w, g, lane, stage)
+
+
+@jit
+def note_refusal(w: Array, g: Array, refused: int) -> None:
+    """Claims about refusals."""
+    if refused & BEHIND:
+        w[g[AT_REACHED]] |= REFUSED_BEHIND
+    if refused & SEALED:
+        w[g[AT_REACHED]] |= REFUSED_SEALED
+    if refused & DURING_WAVE:
+        w[g[AT_REACHED]] |= REFUSED_DURING_WAVE
+
+
+@jit
+def note_admission(w: Array, g: Array, lane: int, stage: int) -> None:
+    """Claims about admissions: the stage is shared; a placeholder already stands for the lane."""
+    busy = w[g[AT_BUSY] + stage]
+    if busy & (busy - 1):
+        w[g[AT_REACHED]] |= STAGE_SHARED
+    if g[MOE]:
+        rooms = g[LAYERS] * g[PHASES]
+        for room in range(stage * rooms, (stage + 1) * rooms):
+            if w[g[AT_ROOM] + room] >> lane & 1:
+                w[g[AT_REACHED]] |= LATE_JOIN
+
+
+@jit
+def lane_schedule(w: Array, g: Array, u: Array, lane: int) -> None:
+    """``lane_schedule``: create batches while in flight < stages and work waits."""
+    while w[g[AT_IN_FLIGHT] + lane] < g[STAGES] and w[g[AT_WAITING] + lane]:
+        w[g[AT_WAITING] + lane] -= 1
+        w[g[AT_IN_FLIGHT] + lane] += 1
+        emit(u, ARRIVE, lane, 0, 0)
+
+
+@jit
+def may_stand_in(w: Array, g: Array, lane: int, stage: int) -> bool:
+    """May an idle placeholder be filled in for ``lane``, absent from a room (section 3)."""
+    if w[g[AT_BUSY] + stage] >> lane & 1:
+        return False
+    if not w[g[AT_BACKLOG] + stage] >> lane & 1 or w[g[AT_SEALED] + stage]:
+        return True
+    if g[STAND_IN] == BLOCKED_IS_IDLE:
+        head = w[g[AT_FIFO] + stage * g[FIFO_SLOTS]]
+        other: bool = head != 0 and head != 1 + lane
+        return other
+    return False
+
+
+@jit
+def real_members(w: Array, g: Array, phases: Array, stage: int, layer: int, phase: int) -> int:
+    """Mask of the lanes whose batch is stored in the room."""
+    members = 0
+    for lane in range(g[LANES]):
+        if w[g[AT_STATUS] + lane * g[STAGES] + stage] == IN_ROOM + PER_LAYER * layer and (
+            g[PHASES] == 1 or phase_of(w, g, phases, lane, stage) == phase
+        ):
+            members |= 1 << lane
+    return members
+
+
+@jit
+def withdraw(w: Array, g: Array, at: int, stage: int) -> None:
+    """``withdraw_joined``: placeholders of lanes that are busy here leave before the count."""
+    if g[STAND_IN] == WITHDRAW_JOINED:
+        w[at] &= ~w[g[AT_BUSY] + stage]
+
+
+@jit
+def dispatch(w: Array, g: Array, room: int, real: int, lane: int, entered: int) -> None:
+    """Close the full room; its owners become one EP wave, or an error (section 4).
+
+    ``lane`` and ``entered`` name the event that filled the room: the lane's batch entered, or its
+    placeholder.
+    """
+    layer = room // g[PHASES] % g[LAYERS]
+    stage = room // g[PHASES] // g[LAYERS]
+    several = real & (real - 1) != 0
+    if w[g[AT_WAVE] + stage] or (not several and w[g[AT_BUSY] + stage] != real):
+        w[g[AT_FAILED]] = 1 + 2 * (room * g[LANES] + lane) + entered
+        return
+    w[g[AT_REACHED]] |= WAVE_JOINED if several else 0
+    w[g[AT_REACHED]] |= WAVE_STOOD_IN if w[g[AT_ROOM] + room] else 0
+    w[g[AT_ROOM] + room] = 0
+    first = -1
+    for member in range(g[LANES]):
+        if real >> member & 1:
+            set_status(w, g, member, stage, IN_WAVE + PER_LAYER * layer)
+            if first < 0:
+                first = member
+    w[g[AT_SEALED] + stage] = 1
+    pend(w, g, first, stage)
+
+
+@jit
+def attention_done(
+    w: Array, g: Array, u: Array, phases: Array, lane: int, stage: int, layer: int
+) -> None:
+    """``attention_done``: enter the room; let idle lanes stand in, or dispatch."""
+    phase = phase_of(w, g, phases, lane, stage)
+    room = (stage * g[LAYERS] + layer) * g[PHASES] + phase
+    at = g[AT_ROOM] + room
+    set_status(w, g, lane, stage, IN_ROOM + PER_LAYER * layer)
+    w[at] &= ~(1 << lane)
+    withdraw(w, g, at, stage)
+    real = real_members(w, g, phases, stage, layer, phase)
+    missing = ((1 << g[LANES]) - 1) & ~(real | w[at])
+    stored = False
+    for other in range(g[LANES]):
+        if missing >> other & 1 and may_stand_in(w, g, other, stage):
+            w[at] |= 1 << other
+            emit(u, STAND_IN_EVENT, other, stage, room)
+            stored = True
+    if not stored and missing == 0:
+        dispatch(w, g, room, real, lane, 1)
+
+
+@jit
+def stand_in(w: Array, g: Array, phases: Array, lane: int, stage: int, room: int) -> None:
+    """``stand_in``: store the placeholder unless the room closed or the lane itself is there."""
+    at = g[AT_ROOM] + room
+    phase = room % g[PHASES]
+    layer = room // g[PHASES] % g[LAYERS]
+    real = real_members(w, g, phases, stage, layer, phase)
+    if real == 0 or real >> lane & 1:  # an open room holds a batch, a closed one none
+        return
+    w[at] |= 1 << lane
+    withdraw(w, g, at, stage)
+    if real | w[at] == (1 << g[LANES]) - 1:
+        dispatch(w, g, room, real, lane, 0)
+
+
+@jit
+def wave_end(w: Array, g: Array, stage: int, layer: int) -> None:
+    """``wave_end``: one full-stage owner per real batch; each goes on alone, in lane order."""
+    wave = w[g[AT_WAVE] + stage]
+    following = ATTENTION + PER_LAYER * (layer + 1) if layer + 1 < g[LAYERS] else TAIL
+    for lane in range(g[LANES]):
+        if wave >> lane & 1:
+            set_status(w, g, lane, stage, following)
+            pend(w, g, lane, stage)
+
+
+@jit
+def stage_end(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
+    """``stage_end``: release, wake own work, wake the other lanes in order, hand the batch on."""
+    set_status(w, g, lane, stage, IDLE)
+    if not w[g[AT_BUSY] + stage]:
+        w[g[AT_SEALED] + stage] = 0
+    backlog = w[g[AT_BACKLOG] + stage]
+    if backlog >> lane & 1:
+        emit(u, STAGE_SCHEDULE, lane, stage, 0)
+    ready = backlog & ~w[g[AT_BUSY] + stage] & ~(1 << lane)
+    for other in range(g[LANES]):
+        if ready >> other & 1:
+            emit(u, STAGE_SCHEDULE, other, stage, 0)
+    if stage + 1 < g[STAGES]:
+        emit(u, ARRIVE, lane, stage + 1, 0)
+    else:
+        emit(u, BATCH_END, lane, 0, 0)
+
+
+@jit
+def handle_timed(w: Array, g: Array, u: Array, phases: Array, event: int) -> None:
+    """Handle one due event: a request, or what (lane, stage) waits for by its status."""
+    cells = g[LANES] * g[STAGES]
+    if event >= cells:
+        lane = event - cells
+        w[g[AT_REQUESTS] + lane] -= 1
+        w[g[AT_WAITING] + lane] += 1
+        emit(u, LANE_SCHEDULE, lane, 0, 0)
+        return
+    lane = event // g[STAGES]
+    stage = event % g[STAGES]
+    status = w[g[AT_STATUS] + event]
+    if status == TAIL:
+        stage_end(w, g, u, lane, stage)
+        return
+    layer = (status - ATTENTION) // PER_LAYER
+    if (status - ATTENTION) % PER_LAYER == 0:
+        attention_done(w, g, u, phases, lane, stage, layer)
+    else:
+        wave_end(w, g, stage, layer)
+
+
+@jit
+def settle(w: Array, g: Array, u: Array, phases: Array) -> None:
+    """Handle urgent events in the order they were created until none is left, or an error."""
+    while u[0] < u[1] and not w[g[AT_FAILED]]:
+        event = u[u[0]]
+        u[0] += 1
+        kind = event & 7
+        lane = event >> 3 & 31
+        stage = event >> 8 & 31
+        if kind == STAGE_SCHEDULE:
+            stage_schedule(w, g, lane, stage)
+        elif kind == ARRIVE:
+            arrive(w, g, u, lane, stage)
+        elif kind == STAND_IN_EVENT:
+            stand_in(w, g, phases, lane, stage, event >> 13)
+        elif kind == BATCH_END:
+            w[g[AT_IN_FLIGHT] + lane] -= 1
+            w[g[AT_REACHED]] |= BATCH_ENDED
+            emit(u, LANE_SCHEDULE, lane, 0, 0)
+        else:
+            lane_schedule(w, g, u, lane)
+
+
+@jit
+def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
+    """Spread a packed row over ``w`` and derive the rest. ``bits[f] = word, shift, mask``."""
+    for f in range(g[FIELDS]):
+        w[f] = row[bits[f, 0]] >> bits[f, 1] & bits[f, 2]
+    for i in range(g[FIELDS], g[SIZE]):
+        w[i] = 0
+    for lane in range(g[LANES]):
+        created = batches[lane] - np.int64(w[g[AT_WAITING] + lane])
+        if g[OPEN]:
+            created -= w[g[AT_REQUESTS] + lane]
+        entered = created  # batches of the lane that have reached the stage's heap
+        for stage in range(g[STAGES]):
+            at = lane * g[STAGES] + stage
+            entered -= w[g[AT_QUEUED] + at]
+            w[g[AT_ADMITTED] + at] = entered
+            if w[g[AT_STATUS] + at]:
+                set_status(w, g, lane, stage, w[g[AT_STATUS] + at])
+                entered -= 1
+            if w[g[AT_QUEUED] + at]:
+                w[g[AT_BACKLOG] + stage] |= 1 << lane
+        w[g[AT_IN_FLIGHT] + lane] = created - entered
+    if g[FIFO]:
+        for stage in range(g[STAGES]):
+            while (
+                w[g[AT_FIFO_LENGTH] + stage] < g[FIFO_SLOTS]
+                and w[g[AT_FIFO] + stage * g[FIFO_SLOTS] + w[g[AT_FIFO_LENGTH] + stage]]
+            ):
+                w[g[AT_FIFO_LENGTH] + stage] += 1
+    if g[ORDERED]:
+        while (
+            w[g[AT_PENDING_LENGTH]] < g[PENDING_SLOTS]
+            and w[g[AT_PENDING] + w[g[AT_PENDING_LENGTH]]]
+        ):
+            w[g[AT_PENDING_LENGTH]] += 1
+
+
+@jit
+def pack(w: Array, row: Array, g: Array, bits: Array) -> None:
+    """Gather ``w`` into a packed row; injective, because every field fits its bits."""
+    for i in range(row.shape[0]):
+        row[i] = 0
+    for f in range(g[FIELDS]):
+        row[bits[f, 0]] |= np.uint32(w[f]) << bits[f, 1]
+
+
+@jit
+def collect(w: Array, g: Array, events: Array) -> int:
+    """List the pending timed events in creation order (requests are created first)."""
+    count = 0
+    cells = g[LANES] * g[STAGES]
+    if g[OPEN]:
+        for lane in range(g[LANES]):
+            for _ in range(w[g[AT_REQUESTS] + lane]):
+                events[count] = cells + lane
+                count += 1
+    if g[ORDERED]:
+        for i in range(w[g[AT_PENDING_LENGTH]]):
+            events[count] = w[g[AT_PENDING] + i] - 1
+            count += 1
+        return count
+    for at in range(cells):
+        status = w[g[AT_STATUS] + at]
+        if status == IDLE:
+            continue
+        kind = (status - ATTENTION) % PER_LAYER if status > TAIL else -1
+        if kind == -1 or kind == 0:
+            pending = True
+        elif kind == IN_WAVE - ATTENTION:  # a wave's event goes by its lowest lane
+            wave = w[g[AT_WAVE] + at % g[STAGES]]
+            pending = wave & ((1 << at // g[STAGES]) - 1) == 0
+        else:
+            pending = False
+        if pending:
+            events[count] = at
+            count += 1
+    return count
+
+
+@jit
+def forget_lost_events(w: Array, g: Array) -> None:
+    """In a failing state, an event that fell due and was never handled is in no list any more.
+
+    What its lane was waiting for is then no part of the state, so it must not tell states apart.
+    """
+    for cell in range(g[LANES] * g[STAGES]):
+        status = w[g[AT_STATUS] + cell]
+        if status == IDLE or (status > TAIL and (status - ATTENTION) % PER_LAYER != 0):
+            continue
+        lost = True
+        for i in range(w[g[AT_PENDING_LENGTH]]):
+            if w[g[AT_PENDING] + i] == 1 + cell:
+                lost = False
+        if lost:
+            w[g[AT_STATUS] + cell] = TAIL
+
+
+@jit
+def fire(
+    base: Array, w: Array, g: Array, u: Array, phases: Array, events: Array, count: int, chosen: int
+) -> None:
+    """Fire the events whose bits are set in ``chosen`` at one instant, from ``base`` into ``w``."""
+    for i in range(g[SIZE]):
+        w[i] = base[i]
+    w[g[AT_REACHED]] = 0
+    if g[ORDERED]:
+        keep = 0
+        cells = g[LANES] * g[STAGES]
+        for i in range(count):
+            if events[i] < cells and not chosen >> i & 1:
+                w[g[AT_PENDING] + keep] = 1 + events[i]
+                keep += 1
+        for i in range(keep, w[g[AT_PENDING_LENGTH]]):
+            w[g[AT_PENDING] + i] = 0
+        w[g[AT_PENDING_LENGTH]] = keep
+    u[0] = 2
+    u[1] = 2
+    for i in range(count):
+        if chosen >> i & 1:
+            handle_timed(w, g, u, phases, events[i])
+            if w[g[AT_FAILED]]:
+                break
+    settle(w, g, u, phases)
+    if w[g[AT_FAILED]] and g[ORDERED]:
+        forget_lost_events(w, g)
+
+
+@jit
+def is_choice(events: Array, count: int, chosen: int) -> bool:
+    """Equal events (requests of one lane) are taken first come first: one transition, not many."""
+    for i in range(1, count):
+        if chosen >> i & 1 and events[i] == events[i - 1] and not chosen >> (i - 1) & 1:
+            return False
+    return True
+
+
+@jit
+def lane_key(w: Array, g: Array, lane: int) -> int:
+    """All that a state says of one lane, as one number (the layout checks that it fits)."""
+    key: int = 0
+    key = key << 6 | w[g[AT_WAITING] + lane]
+    if g[OPEN]:
+        key = key << 6 | w[g[AT_REQUESTS] + lane]
+    for at in range(lane * g[STAGES], (lane + 1) * g[STAGES]):
+        key = key << 6 | w[g[AT_STATUS] + at]
+        key = key << 3 | w[g[AT_QUEUED] + at]
+    if g[MOE]:
+        for room in range(g[STAGES] * g[LAYERS] * g[PHASES]):
+            key = key << 1 | (w[g[AT_ROOM] + room] >> lane & 1)
+    return key
+
+
+@jit
+def swap_lanes(w: Array, g: Array, a: int, b: int) -> None:
+    """Exchange all that a state says of two lanes."""
+    w[g[AT_WAITING] + a], w[g[AT_WAITING] + b] = w[g[AT_WAITING] + b], w[g[AT_WAITING] + a]
+    if g[OPEN]:
+        at = g[AT_REQUESTS]
+        w[at + a], w[at + b] = w[at + b], w[at + a]
+    for stage in range(g[STAGES]):
+        i, j = a * g[STAGES] + stage, b * g[STAGES] + stage
+        w[g[AT_STATUS] + i], w[g[AT_STATUS] + j] = w[g[AT_STATUS] + j], w[g[AT_STATUS] + i]
+        w[g[AT_QUEUED] + i], w[g[AT_QUEUED] + j] = w[g[AT_QUEUED] + j], w[g[AT_QUEUED] + i]
+    if g[MOE]:
+        for room in range(g[AT_ROOM], g[AT_ROOM] + g[STAGES] * g[LAYERS] * g[PHASES]):
+            if (w[room] >> a ^ w[room] >> b) & 1:
+                w[room] ^= 1 << a | 1 << b
+    if w[g[AT_FAILED]]:
+        failed = (w[g[AT_FAILED]] - 1) // 2
+        lane, rest = failed % g[LANES], failed // g[LANES] * g[LANES]
+        lane = b if lane == a else a if lane == b else lane
+        w[g[AT_FAILED]] = 1 + 2 * (rest + lane) + (w[g[AT_FAILED]] - 1) % 2
+
+
+@jit
+def sort_lanes(w: Array, g: Array, classes: Array, keys: Array) -> None:
+    """Go to the orbit's representative: within each class of lanes, keys ascend.
+
+    ``classes[lane]`` is the next higher lane of the same class, or -1. A state consists of the
+    lanes' keys and of the stages' seals, which no permutation of lanes touches; so two states are
+    in one orbit exactly when sorting makes them equal.
+    """
+    for lane in range(g[LANES]):
+        keys[lane] = lane_key(w, g, lane)
+    for first in range(g[LANES]):
+        least = first
+        other = classes[first]
+        while other >= 0:
+            if keys[other] < keys[least]:
+                least = other
+            other = classes[other]
+        if least != first:
+            swap_lanes(w, g, first, least)
+            keys[first], keys[least] = keys[least], keys[first]
+
+
+@jit
+def has_work_above(w: Array, g: Array, lane: int, stage: int) -> bool:
+    """May another batch of the lane still arrive at the stage."""
+    if w[g[AT_WAITING] + lane] or (g[OPEN] and w[g[AT_REQUESTS] + lane]):
+        return True
+    for at in range(lane * g[STAGES], lane * g[STAGES] + stage):
+        if w[g[AT_STATUS] + at] or w[g[AT_QUEUED] + at]:
+            return True
+    return False
+
+
+@jit
+def alone_wave(w: Array, g: Array, stage: int) -> bool:
+    """``wave_end`` commutes: no owner outside the wave can enter a room before it."""
+    for lane in range(g[LANES]):
+        status = w[g[AT_STATUS] + lane * g[STAGES] + stage]
+        if status > TAIL and (status - ATTENTION) % PER_LAYER == 0:
+            return False
+    return True
+
+
+@jit
+def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
+    """``attention_done`` commutes with all that may come before it.
+
+    Every busy lane is in this layer's attention or room, and no other lane can become busy, or
+    change whether it may stand in.
+    """
+    if g[PHASES] > 1 or w[g[AT_WAVE] + stage]:
+        return False
+    busy = w[g[AT_BUSY] + stage]
+    if w[g[AT_ROOM] + stage * g[LAYERS] + layer] & busy:
+        return False
+    for lane in range(g[LANES]):
+        at = lane * g[STAGES] + stage
+        status = w[g[AT_STATUS] + at]
+        if busy >> lane & 1:
+            if status != ATTENTION + PER_LAYER * layer and status != IN_ROOM + PER_LAYER * layer:
+                return False
+        elif not w[g[AT_SEALED] + stage] and (
+            w[g[AT_QUEUED] + at] or has_work_above(w, g, lane, stage)
+        ):
+            return False
+    return True
+
+
+@jit
+def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
+    """``stage_end`` commutes with all that may come before it.
+
+    Dense: always. MoE: at the last stage, where nothing else can happen but tails ending and
+    arrivals, and no batch waits for the slot that it frees.
+    """
+    if g[ADMISSION] != EP_ORDERED:
+        return False
+    if not g[MOE]:
+        return True
+    if stage + 1 < g[STAGES] or not w[g[AT_SEALED] + stage]:
+        return False
+    if w[g[AT_WAITING] + lane] or (g[OPEN] and w[g[AT_REQUESTS] + lane]):
+        return False
+    for other in range(g[LANES]):
+        status = w[g[AT_STATUS] + other * g[STAGES] + stage]
+        if status > TAIL and (status - ATTENTION) % PER_LAYER != IN_ROOM - ATTENTION:
+            return False
+    return True
+
+
+@jit
+def persistent(w: Array, g: Array, events: Array, count: int) -> int:
+    """Find an event that is a persistent set by itself (docs argue each case); -1 if none is."""
+    cells = g[LANES] * g[STAGES]
+    for i in range(count):
+        if events[i] >= cells:
+            continue
+        lane, stage = events[i] // g[STAGES], events[i] % g[STAGES]
+        status = w[g[AT_STATUS] + events[i]]
+        layer = (status - ATTENTION) // PER_LAYER
+        if status == TAIL:
+            alone = alone_tail(w, g, lane, stage)
+        elif (status - ATTENTION) % PER_LAYER == 0:
+            alone = alone_attention(w, g, stage, layer)
+        else:
+            alone = alone_wave(w, g, stage)
+        if alone:
+            return i
+    return -1
+
+
+@jit
+def end_of(w: Array, g: Array) -> int:
+    """Without pending events: complete when every batch has ended, else drained."""
+    for lane in range(g[LANES]):
+        if w[g[AT_WAITING] + lane]:
+            return DRAINED
+    for stage in range(g[STAGES]):
+        if w[g[AT_BUSY] + stage] or w[g[AT_BACKLOG] + stage]:
+            return DRAINED
+    return COMPLETE
+
+
+@jit
+def measure(w: Array, g: Array, batches: Array) -> int:
+    """How far all work has come: steps behind each batch, summed.
+
+    A batch climbs from request over waiting, then at each stage queued, and per layer attention,
+    room and wave, then the stage's tail. Every transition moves some batch up and none down, so
+    this rises, and the graph has no cycle. It is checked on every transition all the same.
+    """
+    per_stage = PER_LAYER * g[LAYERS] + 2
+    total = 0
+    for lane in range(g[LANES]):
+        requests = np.int64(w[g[AT_REQUESTS] + lane]) if g[OPEN] else 0
+        waiting = np.int64(w[g[AT_WAITING] + lane])
+        ended = batches[lane] - requests - waiting - w[g[AT_IN_FLIGHT] + lane]
+        total += waiting + 2 * (batches[lane] - requests - waiting) + ended * per_stage * g[STAGES]
+        for stage in range(g[STAGES]):
+            at = lane * g[STAGES] + stage
+            total += w[g[AT_QUEUED] + at] * stage * per_stage
+            status = np.int64(w[g[AT_STATUS] + at])
+            if status == TAIL:
+                total += (stage + 1) * per_stage - 1
+            elif status != IDLE:
+                total += stage * per_stage + status - 1
+    return total
+
+
+@jit
+def expand(
+    rows: Array,
+    g: Array,
+    bits: Array,
+    phases: Array,
+    batches: Array,
+    classes: Array,
+    base: Array,
+    w: Array,
+    u: Array,
+    events: Array,
+    keys: Array,
+    out_rows: Array,
+    out_source: Array,
+    out_choice: Array,
+    ends: Array,
+) -> tuple[int, int, int]:
+    """Write all successors of ``rows`` while they fit.
+
+    Returns the first row that was not expanded, the number of successors, and the claims reached.
+    """
+    n = 0
+    reached = 0
+    for i in range(rows.shape[0]):
+        unpack(rows[i], base, g, bits, batches)
+        if base[g[AT_FAILED]]:
+            ends[i] = FAILED
+            continue
+        count = collect(base, g, events)
+        ends[i] = GOING if count else end_of(base, g)
+        only = persistent(base, g, events, count) if g[PARTIAL] else -1
+        choices = 1 if only >= 0 else (1 << count) - 1 if g[TIES] else count
+        if n + choices > out_source.shape[0]:
+            return i, n, reached
+        before = measure(base, g, batches)
+        for c in range(choices):
+            chosen = 1 << only if only >= 0 else c + 1 if g[TIES] else 1 << c
+            if not is_choice(events, count, chosen):
+                continue
+            fire(base, w, g, u, phases, events, count, chosen)
+            reached |= w[g[AT_REACHED]]
+            if measure(w, g, batches) <= before and not w[g[AT_FAILED]]:
+                reached |= STOOD_STILL
+            if g[SYMMETRY]:
+                sort_lanes(w, g, classes, keys)
+            pack(w, out_rows[n], g, bits)
+            out_source[n] = i
+            out_choice[n] = chosen
+            n += 1
+    return rows.shape[0], n, reached
+
+
+@jit
+def start(
+    w: Array, row: Array, g: Array, bits: Array, u: Array, phases: Array, batches: Array
+) -> int:
+    """Pack the initial quiescent state; return the claims reached on the way.
+
+    A burst wakes lanes 1, 2, …, 0; open arrivals wait for their requests (section 4).
+    """
+    for i in range(g[SIZE]):
+        w[i] = 0
+    u[0] = 2
+    u[1] = 2
+    for i in range(g[LANES]):
+        lane = (i + 1) % g[LANES]
+        if g[OPEN]:
+            w[g[AT_REQUESTS] + lane] = batches[lane]
+        elif batches[lane]:
+            w[g[AT_WAITING] + lane] = batches[lane]
+            emit(u, LANE_SCHEDULE, lane, 0, 0)
+    settle(w, g, u, phases)
+    pack(w, row, g, bits)
+    reached: int = w[g[AT_REACHED]]
+    return reached
+
+
+@jit
+def project(
+    row: Array,
+    w: Array,
+    out: Array,
+    g: Array,
+    bits: Array,
+    to: Array,
+    to_bits: Array,
+    batches: Array,
+    classes: Array,
+    keys: Array,
+) -> None:
+    """Map a row of the unreduced layout ``g`` to its representative in the layout ``to``."""
+    unpack(row, w, g, bits, batches)
+    reduced = np.zeros(to[SIZE], w.dtype)
+    for i in range(g[LANES] * g[STAGES]):
+        reduced[to[AT_STATUS] + i] = w[g[AT_STATUS] + i]
+        reduced[to[AT_QUEUED] + i] = w[g[AT_QUEUED] + i]
+    for i in range(g[LANES]):
+        reduced[to[AT_WAITING] + i] = w[g[AT_WAITING] + i]
+        if g[OPEN]:
+            reduced[to[AT_REQUESTS] + i] = w[g[AT_REQUESTS] + i]
+    for i in range(g[STAGES]):
+        reduced[to[AT_SEALED] + i] = w[g[AT_SEALED] + i]
+    if g[MOE]:
+        for i in range(g[STAGES] * g[LAYERS] * g[PHASES]):
+            reduced[to[AT_ROOM] + i] = w[g[AT_ROOM] + i]
+    if to[FIFO]:
+        for i in range(g[STAGES] * g[FIFO_SLOTS]):
+            reduced[to[AT_FIFO] + i] = w[g[AT_FIFO] + i]
+    if to[ORDERED]:
+        for i in range(g[PENDING_SLOTS]):
+            reduced[to[AT_PENDING] + i] = w[g[AT_PENDING] + i]
+    reduced[to[AT_FAILED]] = w[g[AT_FAILED]]
+    if to[SYMMETRY]:
+        sort_lanes(reduced, to, classes, keys)
+    pack(reduced, out, to, to_bits)

@@ -1,0 +1,219 @@
+"""The lanes protocol as a :class:`verify.packed.model.PackedModel`."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import numpy as np
+
+from models.packed import kernel as k
+from models.packed.layout import ADMISSION_CODES, ROOM_RULES, STAND_IN_CODES, Layout, layout_of
+from models.packed.reductions import REDUCTIONS, Plan, plan
+from models.scenario import Scenario
+from verify.packed.jit import Array
+from verify.packed.model import Block
+
+CLAIMS: Final = {
+    "a batch ended": k.BATCH_ENDED,
+    "two lanes shared a stage": k.STAGE_SHARED,
+    "a wave joined several lanes": k.WAVE_JOINED,
+    "a wave was dispatched with a placeholder": k.WAVE_STOOD_IN,
+    "a lane joined late": k.LATE_JOIN,
+    "a ticket was refused behind another": k.REFUSED_BEHIND,
+    "a ticket was refused by a sealed group": k.REFUSED_SEALED,
+    "a ticket was refused during a wave": k.REFUSED_DURING_WAVE,
+}
+"""The core's reachability claims (:mod:`models.claims`) and the bits that stand for them."""
+
+VERSION: Final = 1
+"""Raised whenever rows or the numbering of choices change: old checkpoints are then refused."""
+
+DOMAIN: Final = frozenset(
+    {
+        "lanes",
+        "stages",
+        "layers",
+        "batches",
+        "model",
+        "admission",
+        "stand_in",
+        "rooms",
+        "arrivals",
+        "phases",
+        "ties",
+    }
+)
+"""Scenario fields that the packed model knows; any other must be at its default."""
+
+WORK: Final = np.uint16
+"""Type of the working arrays."""
+
+MOST_LANES: Final = 16
+MOST_STAGES: Final = 32
+MOST_PENDING_TIES: Final = 20
+
+
+def outside_domain(scenario: Scenario) -> str | None:
+    """Say why the packed engine is not certified for a scenario, or None if it is."""
+    extra = sorted(set(scenario.to_compact()) - DOMAIN)
+    if extra:
+        return f"the packed model does not know: {', '.join(extra)}"
+    for name, rule, known in (
+        ("admission", scenario.admission, ADMISSION_CODES),
+        ("stand_in", scenario.stand_in, STAND_IN_CODES),
+        ("rooms", scenario.rooms, ROOM_RULES),
+    ):
+        if rule not in known:
+            return f"the packed model has no {name} rule {rule!r}, only {', '.join(known)}"
+    if scenario.lanes > MOST_LANES or scenario.stages > MOST_STAGES:
+        return f"the packed model takes at most {MOST_LANES} lanes and {MOST_STAGES} stages"
+    if max(scenario.batches) > 1 << 15:
+        return f"the packed model takes at most {1 << 15} batches a lane"
+    layout = layout_of(scenario, Plan())
+    most_room = 2 * scenario.stages * scenario.layers * 2 * scenario.lanes
+    if most_room >= 1 << 16 or layout.most_pending > 62:
+        return "the shape is too large for the packed model's fields"
+    if scenario.ties and layout.most_pending > MOST_PENDING_TIES:
+        return f"with ties, the packed model takes at most {MOST_PENDING_TIES} pending events"
+    return None
+
+
+class PackedLanes:
+    """Packed transition system of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        Inside the packed domain (:func:`outside_domain`).
+    reductions
+        Names of the reductions wanted; those that are not sound here are refused in ``plan``.
+    """
+
+    def __init__(self, scenario: Scenario, reductions: tuple[str, ...] = ()) -> None:
+        obstacle = outside_domain(scenario)
+        if obstacle is not None:
+            raise ValueError(obstacle)
+        self.scenario = scenario
+        self.plan = plan(scenario, tuple(name for name in REDUCTIONS if name in reductions))
+        self.layout = layout_of(scenario, self.plan)
+
+    @property
+    def name(self) -> str:
+        """Scenario, reductions and version of the rows, as one line of JSON."""
+        identity = {
+            "model": "lanes",
+            "version": VERSION,
+            "scenario": self.scenario.to_json(),
+            "reductions": self.plan.applied,
+        }
+        return json.dumps(identity, sort_keys=True)
+
+    @property
+    def width(self) -> int:
+        """Words of a row."""
+        return self.layout.width
+
+    @property
+    def most_choices(self) -> int:
+        """Most transitions of one state."""
+        pending = self.layout.most_pending
+        return (1 << pending) - 1 if self.scenario.ties else pending
+
+    def initial_rows(self) -> Array:
+        """Return the one state after the start."""
+        scratch = _Scratch(self.layout)
+        row = np.zeros((1, self.width), np.uint32)
+        scratch.start(row[0])
+        if "symmetry" in self.plan:
+            unreduced = PackedLanes(self.scenario)
+            row[0] = unreduced.projection(self)(unreduced.initial_rows()[0])
+        return row
+
+    @property
+    def reached_at_start(self) -> int:
+        """Claims that the start itself reaches."""
+        row = np.zeros(self.width, np.uint32)
+        return _Scratch(self.layout).start(row)
+
+    def expander(self) -> LanesExpander:
+        """Make an expander for one thread."""
+        return LanesExpander(self.layout)
+
+    def projection(self, reduced: PackedLanes) -> Projection:
+        """Map this unreduced model's rows to those of a reduced one."""
+        return Projection(self.layout, reduced.layout)
+
+    def claims(self, reached: int) -> dict[str, bool]:
+        """Name the claims that are true in a set of bits."""
+        return {name: bool(reached & bit) for name, bit in CLAIMS.items()}
+
+
+class _Scratch:
+    """Working memory of the kernels."""
+
+    def __init__(self, layout: Layout) -> None:
+        size = int(layout.geometry[k.SIZE])
+        self.layout = layout
+        self.base: Array = np.zeros(size, WORK)
+        self.work: Array = np.zeros(size, WORK)
+        self.urgent: Array = np.zeros(layout.most_urgent, np.int64)
+        self.events: Array = np.zeros(layout.most_pending + 1, np.int64)
+        self.keys: Array = np.zeros(int(layout.geometry[k.LANES]), np.int64)
+
+    def start(self, row: Array) -> int:
+        at = self.layout
+        return int(
+            k.start(self.work, row, at.geometry, at.bits, self.urgent, at.phases, at.batches)
+        )
+
+
+class LanesExpander(_Scratch):
+    """Successor generation for one thread."""
+
+    def __call__(self, rows: Array, block: Block) -> None:
+        """Fill ``block`` with the successors of ``rows``."""
+        at = self.layout
+        block.first, block.count, block.reached = k.expand(
+            rows,
+            at.geometry,
+            at.bits,
+            at.phases,
+            at.batches,
+            at.classes,
+            self.base,
+            self.work,
+            self.urgent,
+            self.events,
+            self.keys,
+            block.rows,
+            block.sources,
+            block.choices,
+            block.ends,
+        )
+
+
+class Projection(_Scratch):
+    """From unreduced rows to the rows that represent them in a reduced model."""
+
+    def __init__(self, layout: Layout, to: Layout) -> None:
+        super().__init__(layout)
+        self.to = to
+
+    def __call__(self, row: Array) -> Array:
+        """Row of the representative."""
+        at, to = self.layout, self.to
+        out = np.zeros(to.width, np.uint32)
+        k.project(
+            row,
+            self.work,
+            out,
+            at.geometry,
+            at.bits,
+            to.geometry,
+            to.bits,
+            at.batches,
+            at.classes,
+            self.keys,
+        )
+        return out

@@ -1,0 +1,180 @@
+"""Where each part of a packed lanes state lies: fields, their widths, and the derived values.
+
+A row is a sequence of 32-bit words; a field never straddles two. Which fields exist depends on
+what can matter to the future of the scenario (docs/packed_engine.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.packed import kernel as k
+from models.packed.reductions import Plan
+from models.scenario import Scenario
+from verify.packed.jit import Array
+
+ADMISSION_CODES = {
+    "strict_fifo": k.STRICT_FIFO,
+    "lane_aware": k.LANE_AWARE,
+    "ep_ordered": k.EP_ORDERED,
+    "late_ticket": k.LATE_TICKET,
+}
+STAND_IN_CODES = {
+    "standard": k.STANDARD,
+    "withdraw_joined": k.WITHDRAW_JOINED,
+    "blocked_is_idle": k.BLOCKED_IS_IDLE,
+}
+
+
+ROOM_RULES = ("shared", "by_phase")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Arrays that the kernels read: see :mod:`models.packed.kernel` for their meaning."""
+
+    geometry: Array
+    bits: Array
+    phases: Array
+    batches: Array
+    classes: Array
+    width: int
+    used_bits: int
+
+    @property
+    def cells(self) -> int:
+        """Number of (lane, stage) pairs."""
+        return int(self.geometry[k.LANES] * self.geometry[k.STAGES])
+
+    @property
+    def most_pending(self) -> int:
+        """Most timed events that can be pending at once."""
+        in_flight = np.minimum(self.batches, self.geometry[k.STAGES]).sum()
+        requests = self.batches.sum() if self.geometry[k.OPEN] else 0
+        return int(in_flight + requests)
+
+    @property
+    def most_urgent(self) -> int:
+        """Most urgent events that one instant can create.
+
+        Each cell's timed event creates at most ``lanes + 1``; the arrival that follows a stage end
+        creates one more; a batch's end or a request creates a ``lane_schedule`` that creates at
+        most ``stages`` arrivals, each followed by one ``stage_schedule``.
+        """
+        lanes, stages = int(self.geometry[k.LANES]), int(self.geometry[k.STAGES])
+        per_event = lanes + 4 + 2 * stages
+        return 2 + per_event * (self.most_pending + lanes + 1)
+
+
+class _Fields:
+    """Gives numbers to fields, packed ones first."""
+
+    def __init__(self, geometry: Array) -> None:
+        self.geometry = geometry
+        self.widths: list[int] = []
+        self.size = 0
+
+    def packed(self, at: int, count: int, greatest: int) -> None:
+        self.geometry[at] = len(self.widths)
+        self.widths.extend([int(greatest).bit_length()] * count)
+        self.size = len(self.widths)
+
+    def derived(self, at: int, count: int) -> None:
+        self.geometry[at] = self.size
+        self.size += count
+
+    def place(self) -> Array:
+        """Word, shift and mask of each packed field: widest first, where there is room."""
+        bits = np.zeros((len(self.widths), 3), np.int64)
+        used: list[int] = []
+        for field in sorted(range(len(self.widths)), key=lambda f: -self.widths[f]):
+            width = self.widths[field]
+            word = next((w for w, full in enumerate(used) if full + width <= 32), len(used))
+            if word == len(used):
+                used.append(0)
+            bits[field] = word, used[word], (1 << width) - 1
+            used[word] += width
+        return bits
+
+
+def layout_of(scenario: Scenario, plan: Plan) -> Layout:
+    """Lay out the states of a scenario inside the packed domain, under a plan of reductions."""
+    lanes, stages = scenario.lanes, scenario.stages
+    moe = scenario.model == "moe"
+    layers = scenario.layers if moe else 0
+    split = moe and scenario.rooms == "by_phase"
+    most = max(1, *scenario.batches)
+    in_flight = [min(stages, count) for count in scenario.batches]
+    g = np.zeros(k.G_SIZE, np.int64)
+    g[k.LANES], g[k.STAGES], g[k.LAYERS], g[k.PHASES] = lanes, stages, layers, 1 + split
+    g[k.ADMISSION] = ADMISSION_CODES[scenario.admission]
+    g[k.STAND_IN] = STAND_IN_CODES[scenario.stand_in]
+    g[k.MOE], g[k.OPEN], g[k.TIES] = moe, scenario.arrivals == "open", scenario.ties
+    g[k.ORDERED], g[k.FIFO] = "canonical" not in plan, "symmetry" not in plan
+    g[k.SYMMETRY], g[k.PARTIAL] = "symmetry" in plan, "por" in plan
+    g[k.FIFO_SLOTS] = sum(in_flight) if g[k.FIFO] else 0
+    g[k.PENDING_SLOTS] = sum(in_flight) if g[k.ORDERED] else 0
+    rooms = stages * layers * (1 + split)
+
+    fields = _Fields(g)
+    fields.packed(k.AT_STATUS, lanes * stages, k.TAIL + k.PER_LAYER * layers)
+    fields.packed(k.AT_QUEUED, lanes * stages, max(in_flight))
+    fields.packed(k.AT_WAITING, lanes, most)
+    fields.packed(k.AT_REQUESTS, lanes if g[k.OPEN] else 0, most)
+    if moe:
+        fields.packed(k.AT_SEALED, stages, 1)
+        fields.packed(k.AT_ROOM, rooms, (1 << lanes) - 1)
+    fields.packed(k.AT_FIFO, stages * int(g[k.FIFO_SLOTS]), lanes)
+    fields.packed(k.AT_PENDING, int(g[k.PENDING_SLOTS]), lanes * stages)
+    if moe:
+        fields.packed(k.AT_FAILED, 1, 2 * rooms * lanes)
+    loses_batches = moe and scenario.ties
+    if loses_batches:
+        fields.packed(k.AT_IN_FLIGHT, lanes, max(in_flight))
+        fields.packed(k.AT_ADMITTED, lanes * stages, most)
+    g[k.FIELDS] = len(fields.widths)
+    if not moe:
+        fields.derived(k.AT_SEALED, stages)
+        fields.derived(k.AT_FAILED, 1)
+    if not loses_batches:
+        fields.derived(k.AT_IN_FLIGHT, lanes)
+        fields.derived(k.AT_ADMITTED, lanes * stages)
+    for at in (k.AT_BUSY, k.AT_WAVE, k.AT_BACKLOG, k.AT_FIFO_LENGTH):
+        fields.derived(at, stages)
+    fields.derived(k.AT_PENDING_LENGTH, 1)
+    fields.derived(k.AT_REACHED, 1)
+    g[k.SIZE] = fields.size
+
+    bits = fields.place()
+    return Layout(
+        geometry=g,
+        bits=bits,
+        phases=_phase_columns(scenario, most),
+        batches=np.array(scenario.batches, np.int64),
+        classes=_next_of_class(scenario, split),
+        width=int(bits[:, 0].max()) + 1,
+        used_bits=sum(fields.widths),
+    )
+
+
+def _phase_columns(scenario: Scenario, most: int) -> Array:
+    columns = np.zeros((scenario.lanes, most), np.int64)
+    for lane, sequence in enumerate(scenario.batch_phases):
+        for number, phase in enumerate(sequence):
+            columns[lane, number] = phase == "decode"
+    return columns
+
+
+def _next_of_class(scenario: Scenario, split: bool) -> Array:
+    """Per lane the next higher lane with the same work, or -1; phases count if rooms are split."""
+    work = [
+        (count, phases if split else ())
+        for count, phases in zip(scenario.batches, scenario.batch_phases, strict=True)
+    ]
+    following = np.full(scenario.lanes, -1, np.int64)
+    for lane, mine in enumerate(work):
+        later = [other for other in range(lane + 1, scenario.lanes) if work[other] == mine]
+        following[lane] = later[0] if later else -1
+    return following

@@ -1,0 +1,108 @@
+"""Which reductions a scenario allows, and why others are refused (docs/packed_engine.md).
+
+``canonical``
+    Forget the creation order of pending events, where it cannot matter.
+``symmetry``
+    One representative for states that differ by a permutation of interchangeable lanes.
+``por``
+    Follow one event alone where it commutes with whatever may happen before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from models.scenario import Scenario, ScenarioError
+
+REDUCTIONS: Final = ("canonical", "symmetry", "por")
+
+MOST_STATUS_CODES: Final = 64
+"""A lane's key gives six bits to a status, three to a heap's length, 63 to everything."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Reductions in force, and the reason for each that was asked for but cannot be."""
+
+    applied: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a reduction is in force."""
+        return name in self.applied
+
+
+def parse_reductions(text: str) -> tuple[str, ...]:
+    """Read ``none``, ``all`` or names separated by commas.
+
+    Raises
+    ------
+    ScenarioError
+        On an unknown name.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if names == ["none"]:
+        return ()
+    if names == ["all"]:
+        return REDUCTIONS
+    for name in names:
+        if name not in REDUCTIONS:
+            raise ScenarioError(
+                f"unknown reduction {name!r}; expected none, all, or some of: "
+                f"{', '.join(REDUCTIONS)}, separated by commas"
+            )
+    return tuple(name for name in REDUCTIONS if name in names)
+
+
+def plan(scenario: Scenario, wanted: tuple[str, ...]) -> Plan:
+    """Decide which of the wanted reductions are sound for a scenario."""
+    refused = [(name, why) for name in wanted if (why := _OBSTACLES[name](scenario))]
+    out = {name for name, _ in refused}
+    return Plan(tuple(name for name in wanted if name not in out), tuple(refused))
+
+
+def _canonical(scenario: Scenario) -> str | None:
+    if scenario.ties:
+        return "with ties, events that fall due together are handled in the order of creation"
+    return None
+
+
+def _symmetry(scenario: Scenario) -> str | None:
+    if scenario.ties:
+        return "with ties, pending events keep their creation order, which follows lane numbers"
+    if scenario.admission != "ep_ordered":
+        return (
+            f"{scenario.admission} reads the FIFO order, and lanes are woken in the order of their "
+            "numbers, so a permutation of lanes is no automorphism"
+        )
+    if scenario.stand_in == "blocked_is_idle":
+        return "blocked_is_idle reads whose ticket is the FIFO head: arrival order matters"
+    if not _key_fits(scenario):
+        return "a lane's part of the state does not fit the 63 bits of a sorting key"
+    return None
+
+
+def _key_fits(scenario: Scenario) -> bool:
+    most = max(scenario.batches)
+    rooms = 0
+    if scenario.model == "moe":
+        rooms = scenario.stages * scenario.layers * (2 if scenario.rooms == "by_phase" else 1)
+        if 2 + 3 * scenario.layers > MOST_STATUS_CODES:
+            return False
+    bits = 12 + 9 * scenario.stages + rooms
+    return bits <= 63 and most < 64 and min(most, scenario.stages) < 8
+
+
+def _por(scenario: Scenario) -> str | None:
+    if scenario.ties:
+        return "with ties, an instant may join any pending events, so none commutes with the rest"
+    return None
+
+
+_OBSTACLES: Final[dict[str, Callable[[Scenario], str | None]]] = {
+    "canonical": _canonical,
+    "symmetry": _symmetry,
+    "por": _por,
+}

@@ -1,0 +1,158 @@
+"""Kept counterexamples: what an emitted regression test calls (issue 5).
+
+A kept counterexample fails as long as the rules in force show its violation. The rules in force
+are those of its scenario, unless the environment variable ``FRONTIER_VERIFY_RULES`` names others
+(``stand_in=withdraw_joined,admission=ep_ordered``); so the same test shows the defect before a
+repair and guards it afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from models.explanation import after_instants, explain
+from models.scenario import Scenario, ScenarioError
+from models.schedule import Played, play, ranks_of, walk_path
+from models.shrinking import Counterexample, Trials, counterexample_of
+from verify.path import decode
+from verify.shrink import Rejection
+
+RULES_VARIABLE: Final = "FRONTIER_VERIFY_RULES"
+RULE_FIELDS: Final = ("admission", "stand_in", "rooms")
+MAX_STATES: Final = 200_000
+
+REPAIRS: Final = (
+    {"admission": "ep_ordered"},
+    {"stand_in": "withdraw_joined"},
+    {"rooms": "shared"},
+    {"admission": "lane_aware"},
+    {"admission": "late_ticket"},
+    {"admission": "strict_fifo"},
+    {"stand_in": "standard"},
+    {"stand_in": "blocked_is_idle"},
+    {"admission": "ep_ordered", "stand_in": "withdraw_joined"},
+    {"admission": "ep_ordered", "rooms": "shared"},
+    {"stand_in": "withdraw_joined", "rooms": "shared"},
+    {"admission": "ep_ordered", "stand_in": "withdraw_joined", "rooms": "shared"},
+)
+"""Changes of rules in the order in which they are tried: the adopted ones first, then single
+changes, then several at once."""
+
+
+def with_rules(scenario: Scenario, rules: Mapping[str, str]) -> Scenario:
+    """Return the scenario under other rules.
+
+    Raises
+    ------
+    ScenarioError
+        If a name is no rule field or a value no rule.
+    """
+    for name in rules:
+        if name not in RULE_FIELDS:
+            raise ScenarioError(f"unknown rule {name!r}; expected one of: {', '.join(RULE_FIELDS)}")
+    return replace(scenario, **dict(rules))  # type: ignore[arg-type]
+
+
+def parse_rules(text: str) -> dict[str, str]:
+    """Read ``name=value`` pairs separated by commas.
+
+    Raises
+    ------
+    ScenarioError
+        If a pair has no ``=``.
+    """
+    pairs = [pair.split("=", 1) for pair in text.split(",") if pair.strip()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ScenarioError(f"rules must look like stand_in=withdraw_joined, got {text!r}")
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def decides(scenario: Scenario, max_states: int) -> Counterexample | Rejection:
+    """Explore every timing of a scenario: a shortest counterexample, or why there is none."""
+    anything = Counterexample(scenario, (), "", ())
+    return Trials(anything, "any", max_states).search(scenario)
+
+
+def find_repair(scenario: Scenario, max_states: int = MAX_STATES) -> dict[str, str] | None:
+    """Return the first change of rules under which every timing of the scenario completes."""
+    for repair in REPAIRS:
+        changed = with_rules(scenario, repair)
+        differs = sum(getattr(changed, name) != getattr(scenario, name) for name in repair)
+        if differs < len(repair):
+            continue
+        found = decides(changed, max_states)
+        if isinstance(found, Rejection) and found.proved:
+            return repair
+    return None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A counterexample to keep.
+
+    ``path`` is the encoded schedule, ``classification`` the violation it ends in, ``repair`` the
+    rules under which it must not happen (empty: no repair is known).
+    """
+
+    scenario: Mapping[str, Any]
+    path: str
+    classification: str
+    repair: Mapping[str, str]
+
+    def _recorded(self) -> Played:
+        encoded = decode(self.path)
+        scenario = Scenario.of(self.scenario)
+        if Scenario.of(encoded.scenario) != scenario:
+            raise AssertionError("the path belongs to another scenario than the test")
+        return walk_path(scenario, encoded)
+
+    def require_defect(self) -> None:
+        """Fail unless the recorded schedule still ends in the recorded violation."""
+        found = self._recorded().classification
+        if found != self.classification:
+            raise AssertionError(
+                f"the recorded schedule ends in {found or 'no violation'}, not in "
+                f"{self.classification}: the protocol has changed, record it anew"
+            )
+
+    def rules_in_force(self) -> dict[str, str]:
+        """Rules that the test is run under: none changed, or what the environment says."""
+        return parse_rules(os.environ.get(RULES_VARIABLE, ""))
+
+    def require_no_violation(self, rules: Mapping[str, str] | None = None) -> None:
+        """Fail if the recorded schedule, or any timing, violates under the rules in force."""
+        recorded = self._recorded()
+        given = self.rules_in_force() if rules is None else rules
+        scenario = with_rules(recorded.scenario, given)
+        ranks = ranks_of(recorded.schedule, recorded.scenario.lanes)
+        found = counterexample_of(play(scenario, ranks))
+        if found is not None:
+            raise AssertionError(self._message(found, "the recorded schedule"))
+        decided = decides(scenario, MAX_STATES)
+        if isinstance(decided, Counterexample):
+            raise AssertionError(self._message(decided, "another schedule"))
+        if not decided.proved:
+            raise AssertionError(f"undetermined: {decided.reason}")
+
+    def require_repair(self) -> None:
+        """Fail unless the named repair makes every timing complete."""
+        self.require_no_violation(self.repair)
+
+    def _message(self, found: Counterexample, what: str) -> str:
+        ranks = ranks_of(found.schedule, found.scenario.lanes)
+        played = play(found.scenario, ranks)
+        text = explain(
+            found.classification,
+            played.analysis(),
+            after_instants(len(found.schedule)),
+            str(played.run.failure or "no event is left, but work is unfinished"),
+        )
+        repair = ",".join(f"{name}={value}" for name, value in self.repair.items())
+        lines = [f"{what} ends in {found.classification}.", text]
+        if repair:
+            lines.append(f"repaired by {repair}: set {RULES_VARIABLE}={repair}")
+        lines.append(f"replay: frontier-verify replay {self.path}")
+        return "\n".join(lines)

@@ -1,0 +1,106 @@
+"""Reductions: refused where they are unsound, and nothing is lost where they are applied."""
+
+import random
+
+import pytest
+from packed_lockstep import packed, projected_ends, random_scenario, reduced_ends
+
+from models.packed.lanes import PackedLanes
+from models.packed.reductions import _OBSTACLES, REDUCTIONS, parse_reductions, plan
+from models.quiescent import QuiescentModel
+from models.scenario import Scenario, ScenarioError
+from verify.cli.engines import replay_on_core
+from verify.packed.search import Search
+from verify.packed.trace import lift, trace
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize(
+    "wanted",
+    [("canonical",), ("canonical", "symmetry"), ("canonical", "por"), REDUCTIONS, ("por",)],
+)
+def test_the_ends_of_random_scenarios_are_kept(wanted, part):
+    rng = random.Random(f"reductions {part}")
+    for _ in range(14):
+        scenario = random_scenario(rng)
+        if scenario.ties or scenario.lanes * scenario.stages > 6:
+            continue
+        applied = PackedLanes(scenario, wanted).plan.applied
+        assert projected_ends(scenario, applied) == reduced_ends(scenario, applied), scenario
+
+
+@pytest.mark.parametrize(
+    ("lanes", "stages", "states", "transitions"),
+    [(3, 3, 28_522, 84_166), pytest.param(4, 3, 982_256, 3_319_572)],
+)
+def test_canonical_counts(lanes, stages, states, transitions):
+    """Issue 6: the same transition system in Promela has 28,522 and 982,256 states."""
+    scenario = Scenario(
+        lanes=lanes, stages=stages, batches=(2,) * lanes, stand_in="withdraw_joined", ties=False
+    )
+    search = Search(PackedLanes(scenario, ("canonical",)))
+    search.run()
+    assert (search.states, search.tally.transitions) == (states, transitions)
+
+
+def test_depth_is_kept_by_quotients():
+    """Canonical order and symmetry are bisimulations: the shortest schedule keeps its length."""
+    scenario = Scenario(lanes=3, stages=2, batches=(2, 2, 2), ties=False)
+    depth = packed(scenario).depth
+    assert depth == 20
+    assert packed(scenario, ("canonical",)).depth == depth
+    assert packed(scenario, ("canonical", "symmetry")).depth == depth
+
+
+@pytest.mark.parametrize(
+    ("changes", "reduction", "reason"),
+    [
+        ({"ties": True}, "canonical", "order of creation"),
+        ({"ties": True}, "symmetry", "creation order"),
+        ({"ties": True}, "por", "ties"),
+        ({"admission": "strict_fifo"}, "symmetry", "FIFO order"),
+        ({"admission": "lane_aware"}, "symmetry", "order of their numbers"),
+        ({"admission": "late_ticket"}, "symmetry", "order of their numbers"),
+        ({"stand_in": "blocked_is_idle"}, "symmetry", "FIFO head"),
+    ],
+)
+def test_refused_with_the_reason(changes, reduction, reason):
+    found = plan(Scenario(**{"ties": False, **changes}), (reduction,))
+    assert not found.applied
+    ((name, why),) = found.refused
+    assert name == reduction
+    assert reason in why
+
+
+def test_forcing_symmetry_on_a_fifo_rule_would_be_wrong(monkeypatch):
+    """The refusal is needed: sorting lanes under ``lane_aware`` changes what is reachable."""
+    scenario = Scenario(lanes=3, stages=1, batches=(2, 2, 2), admission="lane_aware", ties=False)
+    monkeypatch.setitem(_OBSTACLES, "symmetry", lambda _: None)
+    reductions = ("canonical", "symmetry")
+    assert projected_ends(scenario, reductions) != reduced_ends(scenario, reductions)
+
+
+def test_names():
+    assert parse_reductions("none") == ()
+    assert parse_reductions("all") == REDUCTIONS
+    assert parse_reductions("por, canonical") == ("canonical", "por")
+    with pytest.raises(ScenarioError, match="unknown reduction 'fast'"):
+        parse_reductions("fast")
+
+
+@pytest.mark.parametrize("wanted", [(), ("canonical",), ("canonical", "symmetry"), REDUCTIONS])
+def test_every_violating_path_is_lifted_and_replays_on_the_core(wanted):
+    scenario = Scenario(lanes=3, stages=2, batches=(2, 2, 2), ties=False)
+    model = PackedLanes(scenario, wanted)
+    search = Search(model)
+    search.run()
+    core = QuiescentModel(scenario.make_replica, scenario.ties)
+    unreduced = PackedLanes(scenario)
+    drained = next(iter(search.tally.ends.values()))
+    assert drained
+    for state in drained[:12]:
+        path = lift(trace(search, state), unreduced, unreduced.projection(model))
+        actions, last = replay_on_core(core, unreduced, path)
+        assert len(actions) == len(path.choices)
+        assert not core.actions(last)
+        assert not core.is_complete(last)

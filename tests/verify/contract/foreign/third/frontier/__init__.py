@@ -1,0 +1,1 @@
+"""A package that happens to be called like the core."""

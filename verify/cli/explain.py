@@ -1,0 +1,78 @@
+"""``frontier-verify explain``: a violation told edge by edge and step by step."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from models.view import describe_stages
+from verify.cli import options as opt
+from verify.cli.dossier import Dossier, dossier_of
+from verify.cli.errors import emit, require_writable
+from verify.cli.render import out, print_cycle, scenario_line, stage_table
+from verify.cli.sources import load_counterexample
+from verify.story import Step
+
+MAX_STATES = 100_000
+
+
+def explain(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="A check or shrink result (JSON), an encoded path, a scenario or case, a timed "
+            "witness, or an event log.",
+        ),
+    ],
+    json_file: opt.JsonFile = None,
+) -> None:
+    """Explain a violation: why it is stuck, every step's changes, and where it was lost.
+
+    Exit code: 0 explained, 2 bad input or no violation, 3 a scenario that is undetermined.
+    """
+    require_writable(json_file)
+    dossier = dossier_of(load_counterexample(source, MAX_STATES).example)
+    if str(json_file) != "-":
+        print_story(dossier)
+    if json_file is not None:
+        data = {**dossier.to_json(), "story": dossier.story.to_json()}
+        emit(json_file, json.dumps(data, indent=1))
+
+
+def print_story(dossier: Dossier) -> None:
+    """Print the explanation, the steps with what changed, and the point of no return."""
+    example = dossier.example
+    out.print(scenario_line(example.scenario))
+    out.print(f"\n[bold]Why[/]  {dossier.text}")
+    print_cycle([edge.source for edge in dossier.analysis.cycle])
+    out.print(f"\n[bold]Point of no return[/]  {dossier.story.fate}.")
+    no_return = dossier.story.no_return
+    if no_return is not None and no_return.healthy:
+        out.print("\n[bold]A healthy run[/] goes on from there:")
+        for number, instant in enumerate(no_return.healthy, start=no_return.step):
+            out.print(f"  {number:>3}  " + "  together with  ".join(instant))
+    out.print("\n[bold]Step by step[/] (only what changed)")
+    for step in dossier.story.steps:
+        lost = no_return is not None and step.number == no_return.step
+        _print_step(step, lost)
+    out.print()
+    out.print(stage_table(describe_stages(dossier.played.replica)))
+    if dossier.path is not None:
+        out.print(f"\n[bold]Replay[/]\nfrontier-verify replay {dossier.path}")
+
+
+def _print_step(step: Step, lost: bool) -> None:
+    title = "  together with  ".join(step.fired) or "start"
+    mark = "  [bold red]<- no continuation completes from here on[/]" if lost else ""
+    out.print(f"\n[bold]{step.number}[/]  {title}{mark}")
+    for handled in step.handled:
+        if handled.tone:
+            colour = "red" if handled.tone == "refused" else "green"
+            out.print(f"     [{colour}]{handled.event}: {handled.note}[/]")
+    if step.number == 0:
+        return
+    for change in step.changes:
+        out.print(f"     {change}", markup=False)

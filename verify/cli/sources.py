@@ -1,0 +1,167 @@
+"""Where a counterexample comes from: a result, a path, a witness, an event log, a scenario."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
+from models.regression import decides
+from models.scenario import Scenario
+from models.schedule import Played, play_exactly, walk_path
+from models.shrinking import Counterexample, counterexample_of
+from models.subjects import AnyScenario
+from models.witness import Witness, WitnessError, confirm, witness_of_json
+from verify.cli import options as opt
+from verify.cli.checking import open_path
+from verify.cli.errors import UNDETERMINED, UsageError
+from verify.cli.render import err
+from verify.shrink import Rejection
+
+_KNOWN = (
+    "expected a result of check or shrink (JSON), an encoded path (fv1-…), a timed witness, an "
+    "event log of simulate (JSON lines), a scenario file (.toml), or the name of a case"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A counterexample and what it was read from, in words."""
+
+    example: Counterexample
+    kind: str
+
+
+def load_counterexample(source: str, max_states: int) -> Source:
+    """Read a counterexample from whatever a person has.
+
+    Parameters
+    ----------
+    source
+        A file name, an encoded path, or the name of a case.
+    max_states
+        States that may be explored to find a violation of a scenario.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or has no violation.
+    typer.Exit
+        With code 3, if a scenario could not be decided within ``max_states``.
+    """
+    path = Path(source)
+    if source.startswith("fv") and "-" in source[:6] and not path.is_file():
+        return _of_path(source, "an encoded path")
+    if path.suffix == ".toml" or not path.is_file():
+        if path.suffix in (".json", ".jsonl") or ("/" in source and path.suffix != ".toml"):
+            raise UsageError(f"cannot read {source}: there is no such file")
+        return _of_scenario(opt.load_source(source), max_states)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {source}: {error}") from None
+    if text.lstrip().startswith("fv"):
+        return _of_path(text.strip(), f"the path in {source}")
+    if is_event_log(text):
+        return _of_log(source, text)
+    return _of_json(source, text)
+
+
+def _violating(played: Played, what: str) -> Counterexample:
+    example = counterexample_of(played)
+    if example is None:
+        left = f" with {len(played.run.pending)} events pending" if played.run.pending else ""
+        raise UsageError(f"{what} ends in no violation (it is {played.outcome}{left})")
+    return example
+
+
+def _require_finite(scenario: AnyScenario, what: str) -> Scenario:
+    if not isinstance(scenario, Scenario):
+        raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
+    if scenario.endless:
+        raise UsageError(
+            f"{what} is of a closed workload, which goes on for ever; expected finite work "
+            f"(workload = 'finite'): check and replay explain a lasso themselves"
+        )
+    return scenario
+
+
+def _of_path(word: str, what: str) -> Source:
+    opened, encoded = open_path(word)
+    scenario = _require_finite(opened, what)
+    return Source(_violating(walk_path(scenario, encoded), what), what)
+
+
+def _of_log(source: str, text: str) -> Source:
+    try:
+        played = replay_event_log(read_event_log(text))
+    except EventLogError as error:
+        raise UsageError(f"{source}: {error}") from None
+    return Source(_violating(played, f"the run in {source}"), f"the event log {source}")
+
+
+def _of_json(source: str, text: str) -> Source:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{source} is not valid JSON ({error}); {_KNOWN}") from None
+    if not isinstance(values, dict):
+        raise UsageError(f"{source} holds no result; {_KNOWN}")
+    if "witness" in values and isinstance(values["witness"], str):
+        return _of_witness(source, values)
+    if "cases" in values:
+        raise UsageError(f"{source} is the result of a whole catalogue; name one of its cases")
+    if isinstance(values.get("path"), str):
+        return _of_path(values["path"], f"the result {source}")
+    if "verdict" in values:
+        raise UsageError(f"{source} has no violation: its verdict is {values['verdict']}")
+    raise UsageError(f"{source} holds no result; {_KNOWN}")
+
+
+def load_witness(path: Path) -> Witness:
+    """Read a timed witness, which the simulator must confirm.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or the simulator does something else on it.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the timed witness {path}: {error}") from None
+    if not isinstance(values, dict) or not isinstance(values.get("witness"), str):
+        raise UsageError(f"{path} holds no timed witness; write one with shrink --witness FILE")
+    return _confirmed(str(path), values)
+
+
+def _confirmed(source: str, values: dict[str, Any]) -> Witness:
+    try:
+        witness = witness_of_json(values)
+        confirm(witness)
+    except WitnessError as error:
+        raise UsageError(f"{source}: {error}") from None
+    return witness
+
+
+def _of_witness(source: str, values: dict[str, Any]) -> Source:
+    witness = _confirmed(source, values)
+    played = play_exactly(witness.scenario, witness.schedule)
+    return Source(_violating(played, f"the witness {source}"), f"the timed witness {source}")
+
+
+def _of_scenario(scenario: Scenario, max_states: int) -> Source:
+    _require_finite(scenario, "the scenario")
+    found = decides(scenario, max_states)
+    if isinstance(found, Rejection):
+        if found.proved:
+            raise UsageError(
+                f"the scenario has no violation: every timing completes ({found.reason})"
+            )
+        err.print(f"undetermined: no violation found ({found.reason}); raise --max-states")
+        raise typer.Exit(UNDETERMINED)
+    return Source(found, "the scenario")

@@ -1,0 +1,128 @@
+"""One contract check: drills, exhaustive explorations, and the verdict clause by clause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from verify.contract.clauses import CLAUSE, Clause, clauses_of
+from verify.contract.client import Bounds
+from verify.contract.drills import drill
+from verify.contract.explore import Exploration, Explorer, Finding, replay
+from verify.contract.implementation import Implementation
+from verify.contract.orders import Order
+from verify.contract.reference import ContextState, Reference
+from verify.contract.report import ClauseResult, ContractReport
+from verify.contract.session import Profile
+from verify.contract.shrink import shrink
+
+
+def check_contract(
+    implementation: Implementation,
+    order: Order,
+    bounds: Sequence[Bounds],
+    *,
+    own_rule: str | None = None,
+    max_states: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ContractReport:
+    """Check an implementation against the contract of one admission rule.
+
+    Parameters
+    ----------
+    implementation
+        What is checked.
+    order
+        Reference order of the admission rule whose contract it is.
+    bounds
+        Bounds of the clients to explore; the capacity becomes 1 where it cannot be chosen.
+    own_rule
+        Rule that the implementation was given, None for one that has its rule inside.
+    max_states
+        Positions per exploration after which to stop, undetermined.
+    progress
+        Called with the number of positions now and then.
+    """
+    broken, seen = drill(implementation)
+    findings = {key: Finding(deviation, (), Profile(1, 2)) for key, deviation in broken.items()}
+    explorations = []
+    for bound in _possible(implementation, bounds):
+        explorer = Explorer(implementation, order, bound, max_states=max_states, progress=progress)
+        exploration = explorer.run()
+        explorations.append(exploration)
+        for finding in _shrunk(implementation, order, exploration):
+            _keep_shortest(findings, finding)
+    evidence = Counter(seen)
+    for exploration in explorations:
+        evidence.update(exploration.evidence)
+    return ContractReport(
+        implementation.name,
+        order.rule,
+        own_rule,
+        tuple(
+            _judge(implementation, clause, findings.get(clause.key), evidence[clause.key])
+            for clause in clauses_of(order.rule)
+        ),
+        tuple(explorations),
+        implementation.notes,
+    )
+
+
+def _possible(implementation: Implementation, bounds: Sequence[Bounds]) -> list[Bounds]:
+    if implementation.takes_capacity:
+        return list(bounds)
+    return list(dict.fromkeys(bound._replace(capacity=1) for bound in bounds))
+
+
+def _keep_shortest(findings: dict[str, Finding], finding: Finding) -> None:
+    key = finding.deviation.clause
+    if key not in findings or len(finding.calls) < len(findings[key].calls):
+        findings[key] = finding
+
+
+def _judge(
+    implementation: Implementation, clause: Clause, finding: Finding | None, checks: int
+) -> ClauseResult:
+    missing = implementation.lacks(clause.needs)
+    if missing:
+        return ClauseResult(clause, "missing", checks, None, missing)
+    if finding is not None:
+        return ClauseResult(clause, "violated", checks, finding)
+    return ClauseResult(clause, "holds" if checks else "unreached", checks)
+
+
+def _shrunk(
+    implementation: Implementation, order: Order, exploration: Exploration
+) -> list[Finding]:
+    """Shortest forms of what was found, with hidden changes charged to the call that made them."""
+    reference = Reference(order, exploration.bounds.capacity)
+    profile = Profile(exploration.bounds.capacity, exploration.bounds.ep_size)
+    shrunk = []
+    for finding in exploration.findings.values():
+        small = shrink(finding, lambda calls: replay(implementation, reference, profile, calls))
+        shrunk.append(_charged(small, reference))
+    return shrunk
+
+
+def _charged(finding: Finding, reference: Reference) -> Finding:
+    """Charge a deviation that needs an earlier failed call to that call's atomicity.
+
+    No call of a shrunk sequence can be left out; one that had to change nothing changed something.
+    """
+    culprit = _ineffective_before_last(finding, reference)
+    if culprit is None:
+        return finding
+    return finding._replace(deviation=finding.deviation._replace(clause=culprit))
+
+
+def _ineffective_before_last(finding: Finding, reference: Reference) -> str | None:
+    """Clause of an error or refusal before the last call, None if there is none."""
+    state = ContextState()
+    for call in finding.calls[:-1]:
+        expectation = reference.expect(state, call)
+        if expectation.outcome == "error":
+            return CLAUSE["error_atomic"].key
+        if expectation.outcome == "false":
+            return CLAUSE["refusal_atomic"].key
+        state = expectation.after
+    return None

@@ -1,0 +1,187 @@
+"""Visited states in memory: keys, parents, and an exact hash table, in shards.
+
+A shard holds the states whose hash starts with its number, in the order they were found. A state's
+id is ``number * SHARDS + shard``. Threads work on different shards, so nothing is locked, and the
+numbering does not depend on how many threads there are.
+
+The *key* of a state is its full row. Under hash compaction it is the row's 64-bit hash, and rows
+are kept only of the level that is being expanded and of the one that is being found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from verify.packed.jit import Array
+from verify.packed.kernels import SHARDS, insert, locate, rebuild, rebuild_compact, route
+from verify.packed.model import Block
+
+LOAD = 0.75
+"""A table is enlarged before it is fuller than this."""
+
+GROWTH = 1.25
+"""Arrays grow by this factor (the allocator moves pages, not bytes)."""
+
+FIRST_BITS = 10
+
+MOST_STATES = (1 << 32) // SHARDS
+"""States of a shard that a four-byte id can name."""
+
+HASH_WORDS = 2
+"""Words of a key under hash compaction."""
+
+
+class Routing:
+    """The successors of one block, grouped by the shard they belong to."""
+
+    def __init__(self, capacity: int) -> None:
+        self.hashes: Array = np.zeros(capacity, np.uint64)
+        self.order: Array = np.zeros(capacity, np.int32)
+        self.offsets: Array = np.zeros(SHARDS + 1, np.int64)
+
+    def fill(self, block: Block) -> None:
+        """Group the block's successors."""
+        route(block.rows, block.count, self.hashes, self.order, self.offsets)
+
+    def share(self, shard: int) -> Array:
+        """Numbers of the successors that belong to a shard, in order."""
+        return self.order[self.offsets[shard] : self.offsets[shard + 1]]
+
+
+class Shard:
+    """One part of the visited set.
+
+    Parameters
+    ----------
+    number
+        Which part.
+    width
+        Words of a row.
+    compact
+        Keep 64-bit hashes instead of rows.
+    """
+
+    def __init__(self, number: int, width: int, *, compact: bool = False) -> None:
+        self.number = number
+        self.compact = compact
+        self.count = 0
+        size = 1 << FIRST_BITS
+        self.keys: Array = np.zeros((size, HASH_WORDS if compact else width), np.uint32)
+        self.parents: Array = np.zeros(size, np.uint32)
+        self.bits = FIRST_BITS
+        self.slots: Array = np.zeros(size, np.uint32)
+        self._fresh: Array = np.zeros(size, np.int32)
+        # under hash compaction: rows of the level being found and of the one being expanded
+        self._finding: list[Array] = []
+        self._expanding: Array = np.zeros((0, width), np.uint32)
+        self._expanding_first = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: keys, parents, table and rows, used or not."""
+        level = self._expanding.nbytes + sum(rows.nbytes for rows in self._finding)
+        return self.keys.nbytes + self.parents.nbytes + self.slots.nbytes + level
+
+    def bytes_after(self, extra: int) -> int:
+        """Most bytes held while making room for ``extra`` more states."""
+        need = self.count + extra
+        total = self.nbytes
+        if need > len(self.keys):
+            per_state = self.keys.itemsize * self.keys.shape[1] + self.parents.itemsize
+            total += (self._capacity(need) - len(self.keys)) * per_state
+        if need > LOAD * len(self.slots):
+            total += self.slots.itemsize << self._bits(need)
+        return total
+
+    def reserve(self, extra: int) -> None:
+        """Make room for ``extra`` more states."""
+        need = self.count + extra
+        if need > len(self.keys):
+            self.resize(self._capacity(need))
+        if need > LOAD * len(self.slots):
+            self.bits = self._bits(need)
+            self.rebuild()
+
+    def resize(self, capacity: int) -> None:
+        """Give the arrays this capacity."""
+        self.keys.resize((capacity, self.keys.shape[1]), refcheck=False)
+        self.parents.resize(capacity, refcheck=False)
+
+    def rebuild(self) -> None:
+        """Build the table anew, with ``2**bits`` slots."""
+        self.slots = np.zeros(1 << self.bits, np.uint32)
+        fill = rebuild_compact if self.compact else rebuild
+        fill(self.keys, self.count, self.slots, self.bits)
+
+    def _capacity(self, need: int) -> int:
+        return max(need, int(len(self.keys) * GROWTH))
+
+    def _bits(self, need: int) -> int:
+        bits = self.bits
+        while need > LOAD * (1 << bits):
+            bits += 1
+        return bits
+
+    def insert(self, block: Block, routing: Routing, first_source: int, source_shard: int) -> None:
+        """Insert this shard's share of a block; room has been made.
+
+        ``first_source`` and ``source_shard`` name the state that row 0 of the block's range is.
+        """
+        share = routing.share(self.number)
+        if not len(share):
+            return
+        if len(share) > len(self._fresh):
+            self._fresh = np.zeros(len(routing.order), np.int32)
+        before = self.count
+        self.count = insert(
+            self._keys_of(block, routing),
+            routing.hashes,
+            share,
+            block.sources,
+            first_source,
+            source_shard,
+            self.keys,
+            self.parents,
+            self.count,
+            self.slots,
+            self.bits,
+            self._fresh,
+        )
+        if self.compact and self.count > before:
+            self._finding.append(block.rows[self._fresh[: self.count - before]])
+
+    def locate(self, block: Block, routing: Routing) -> Array:
+        """Numbers of the states that this shard's share of a block are; -1 where unknown."""
+        share = routing.share(self.number)
+        numbers: Array = np.zeros(len(share), np.int64)
+        locate(
+            self._keys_of(block, routing),
+            routing.hashes,
+            share,
+            self.keys,
+            self.slots,
+            self.bits,
+            numbers,
+        )
+        return numbers
+
+    def _keys_of(self, block: Block, routing: Routing) -> Array:
+        if self.compact:
+            return routing.hashes.view(np.uint32).reshape(-1, HASH_WORDS)
+        return block.rows
+
+    def next_level(self) -> None:
+        """Expand from here on what was found so far."""
+        if self.compact:
+            width = self._expanding.shape[1]
+            none = [np.zeros((0, width), np.uint32)]
+            self._expanding = np.concatenate(none + self._finding)
+            self._expanding_first = self.count - len(self._expanding)
+            self._finding = []
+
+    def rows(self, first: int, last: int) -> Array:
+        """Rows of the states numbered ``first`` to ``last - 1`` of the level being expanded."""
+        if self.compact:
+            at = self._expanding_first
+            return self._expanding[first - at : last - at]
+        return self.keys[first:last]
