@@ -76,7 +76,7 @@ def parse_placement(text: str, lanes: int, seed: int = 0) -> Placement:
         On another name, a list that is none, or a lane that does not exist.
     """
     name, _, rest = text.partition(":")
-    name = name.replace("-", "_")
+    name = name.strip().replace("-", "_").replace(" ", "_")
     if name == "fixed":
         words = rest.split(",")
         if not all(word.strip().isdecimal() for word in words):

@@ -56,8 +56,10 @@ def after_instants(depth: int) -> str:
     return f"after {depth} instant" + ("s" if depth != 1 else "")
 
 
-def explain(classification: str, analysis: WaitFor, when: str, message: str) -> str:
-    """Write the paragraph: headline, the chain edge by edge, the contradiction.
+def explanation_lines(
+    classification: str, analysis: WaitFor, when: str, message: str
+) -> tuple[str, ...]:
+    """Write the explanation sentence by sentence: headline, the chain, the contradiction.
 
     Parameters
     ----------
@@ -78,7 +80,12 @@ def explain(classification: str, analysis: WaitFor, when: str, message: str) -> 
     elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS):
         lines += _dead_end_prose(analysis)
         lines.append("No event is left, so this never changes.")
-    return " ".join(lines)
+    return tuple(lines)
+
+
+def explain(classification: str, analysis: WaitFor, when: str, message: str) -> str:
+    """Write the explanation as one paragraph; see :func:`explanation_lines`."""
+    return " ".join(explanation_lines(classification, analysis, when, message))
 
 
 def refusal_note(replica: Replica, stage: int, lane: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from frontier.des import Observer, Simulation
 from frontier.durations import ConstantDurations, Durations, WithRequestTimes
-from frontier.events import CoreError
+from frontier.events import DECODE_FFN, CoreError
 from frontier.ledger import Occupancy, StageKey, StageLedger, StageRow, seconds
 from frontier.metrics import ConservationCheck, RequestMetrics
 from frontier.outcome import (
@@ -23,6 +23,7 @@ from frontier.outcome import (
 )
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
 from models.explanation import explain
+from models.group_view import describe_group_stage, group_waits
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.waitfor import WaitFor
@@ -209,6 +210,16 @@ class ServingRun:
             )
             for role, replica in self.serving.replicas.items()
             if not replica.is_complete
+        ]
+        states += [
+            RoleState(
+                DECODE_FFN,
+                group_waits(stage, [e for e in pending if e.role == DECODE_FFN]),
+                describe_group_stage(stage),
+                None,
+            )
+            for stage in self.serving.ffn
+            if not stage.is_complete
         ]
         # Later roles wait for what an earlier one never sends, so the first stuck one is the cause.
         states.sort(key=lambda state: not state.analysis.stuck)

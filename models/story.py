@@ -13,6 +13,7 @@ from models.scenario import Scenario
 from models.schedule import WIDEST, Schedule, positions_of, replica_of
 from models.shrinking import BoundedModel
 from models.view import describe_stages
+from models.waits import PRESENTED_BY, lane_waits
 from verify.explorer import explore
 from verify.fate import Fates, fates_of, point_of_no_return
 from verify.graph import Graph
@@ -20,10 +21,10 @@ from verify.limits import Limits
 from verify.shortest import TooWideError
 from verify.story import Choice, Handled, Item, NoReturn, Part, Step, Story, changes_between
 
-MAX_STATES: Final = 50_000
+MAX_STATES: Final = 20_000
 """States that may be explored to learn the fates of a schedule's states."""
 
-LISTED: Final = 40
+LISTED: Final = 64
 """Choices that a step lists."""
 
 PENDING: Final = "events to come"
@@ -70,6 +71,13 @@ def _lane_items(lane: dict[str, Any]) -> Iterator[Item]:
     yield from (Item(f"batch {number} queued", "wait") for number in lane["queued"])
 
 
+def waiting(run: QuiescentRun) -> Iterator[str]:
+    """Say of each lane and room that cannot move now what it waits for."""
+    for wait in lane_waits(replica_of(run), run.pending).waits:
+        if wait.kind != PRESENTED_BY:
+            yield f"{wait.source} {wait.reason}"
+
+
 # -------------------------------------------------------------------- fates
 
 
@@ -105,7 +113,9 @@ class Known:
 
 
 def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | None:
-    """Explore a scenario for the fates of its states; None if it is too large for that."""
+    """Explore a scenario for the fates of its states; None if it is too large or never ends."""
+    if scenario.endless:
+        return None
     model = BoundedModel(scenario, max_states)
     try:
         result = explore(model, (), limits=Limits(max_states), must_terminate=False)
@@ -120,7 +130,7 @@ def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | N
     return Known(graph, index, fates_of(graph, completed), states, scenario.ties)
 
 
-def _narrow_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
+def listable_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
     """Choices of a state that can be listed, and how many cannot."""
     pending = len(state.pending)
     if pending > WIDEST and ties:
@@ -169,6 +179,7 @@ class _Teller:
                 handled=handled_of(self.narrator.take()),
                 parts=parts,
                 changes=changes_between(before, parts) if self.steps else (),
+                waits=tuple(waiting(self.run)),
                 choices=choices,
                 unlisted=unlisted,
                 can_complete=None if self.known is None else self.known.completes(state),
@@ -178,7 +189,7 @@ class _Teller:
     def _choices(
         self, state: ProtocolState, taken: tuple[Event, ...]
     ) -> tuple[tuple[Choice, ...], int]:
-        actions, unlisted = _narrow_actions(state, self.scenario.ties)
+        actions, unlisted = listable_actions(state, self.scenario.ties)
         choices = []
         for number, action in enumerate(actions):
             events = tuple(state.pending[at] for at in action)
@@ -203,7 +214,13 @@ def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -
     verify.path.PathError
         If the schedule is not one of the scenario.
     """
-    known = explore_fates(scenario, max_states)
+    return tell_known(scenario, schedule, explore_fates(scenario, max_states), max_states)
+
+
+def tell_known(
+    scenario: Scenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
+) -> Story:
+    """Tell a schedule of a scenario whose fates are known already, or are not to be known."""
     teller = _Teller(scenario, known)
     run = teller.run
     run.begin()
@@ -216,7 +233,11 @@ def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -
         fired = due
     teller.note(fired, ())
     if known is None:
-        fate = f"not computed: the scenario has more than {max_states:,} states, or too many ties"
+        fate = (
+            "not computed: the work never ends"
+            if scenario.endless
+            else f"not computed: more than {max_states:,} states, or too many ties"
+        )
         return Story(tuple(teller.steps), None, fate)
     path = [known.index[state] for state in teller.path]
     lost = point_of_no_return(known.fates, path)

@@ -97,7 +97,8 @@ class Choice:
 class Step:
     """What fell due, what was handled, and the state afterwards with its choices.
 
-    ``unlisted`` is the number of choices that are not in ``choices``.
+    ``waits`` says of each participant that cannot move now what it waits for; ``unlisted`` is the
+    number of choices that are not in ``choices``.
     """
 
     number: int
@@ -105,6 +106,7 @@ class Step:
     handled: tuple[Handled, ...]
     parts: tuple[Part, ...]
     changes: tuple[Change, ...]
+    waits: tuple[str, ...]
     choices: tuple[Choice, ...]
     unlisted: int
     can_complete: bool | None

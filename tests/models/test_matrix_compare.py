@@ -1,6 +1,7 @@
 """Judging real cases before and after the change, and planted faults (issue 3)."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -132,3 +133,11 @@ def test_published_differences_are_named():
         "published stage 1 peak_lanes 2, found 1",
     ]
     assert published_differences(case, "lane_aware", found) == []
+
+
+def test_the_whole_list_has_no_stop_and_every_deadlock_is_repaired():
+    judgements = [judge(*pair(case_id)) for case_id in CASES]
+    assert Counter(j.verdict for j in judgements) == {PASS: 51, EXPLAIN: 8}
+    repaired = [j for j in judgements if j.before == "admission_deadlock"]
+    assert len(repaired) == 22
+    assert {j.after for j in judgements} == {"success"}

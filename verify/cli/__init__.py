@@ -16,6 +16,7 @@ from verify.cli.contract import contract
 from verify.cli.engines import EngineDisagreementError
 from verify.cli.errors import BAD_INPUT, UNDETERMINED, UsageError
 from verify.cli.explain import explain
+from verify.cli.explore import explore
 from verify.cli.pairings import pairings
 from verify.cli.replay import replay
 from verify.cli.shrink import shrink
@@ -35,6 +36,7 @@ app.command()(bench)
 app.command()(replay)
 app.command()(shrink)
 app.command()(explain)
+app.command()(explore)
 app.command()(pairings)
 app.command()(contract)
 app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)

@@ -14,10 +14,12 @@ from models.packed.reductions import parse_reductions
 from verify.cli import options as opt
 from verify.cli.checking import CheckResult, Question
 from verify.cli.engines import ENGINES, EngineOptions, check_with, obstacle_to_packed
-from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable
+from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.render import live_progress, out, print_result, verdict_markup
+from verify.cli.report import check_page
 from verify.cli.same_as import check_same_as, print_comparison
 from verify.limits import Limits
+from verify.report.page import render_page
 
 _ENGINE = "Engine"
 
@@ -111,6 +113,10 @@ def check(
     max_memory_gb: Annotated[
         float | None, typer.Option(help="Give up beyond this much memory of the process.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write a report of one self-contained page."),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -193,8 +199,11 @@ def check(
         engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume
     )
     require_writable(json_file)
+    require_writable(report)
     questions = (asked, fairness, same_as)
     if source is None and all(value is None for value in (*given.values(), *questions)):
+        if report is not None:
+            raise UsageError("--report is of one scenario; name a case or describe a scenario")
         if engines.packed_only not in (None, "--threads"):
             raise UsageError(f"{engines.packed_only} needs one scenario, not the whole catalogue")
         code, data = _check_catalogue(limits, engines, quiet=str(json_file) == "-")
@@ -218,6 +227,8 @@ def check(
                 all_violations=all_violations,
             )
         code, data = result.exit_code, result.to_json()
+        if report is not None:
+            write_result(report, render_page(check_page(result)))
         if str(json_file) != "-":
             print_result(result)
     if json_file is not None:

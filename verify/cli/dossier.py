@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.explanation import after_instants, explain
-from models.schedule import Played, encode_schedule, play_exactly, schedule_to_json
-from models.shrinking import Counterexample
+from models.scenario import Scenario
+from models.schedule import Played, Schedule, encode_schedule, play_exactly, schedule_to_json
+from models.shrinking import Counterexample, signature_of
 from models.story import tell
 from models.view import describe_stages
 from models.witness import NoWitness, Witness, find_witness, witness_to_json
@@ -69,8 +70,19 @@ def violation_message(played: Played) -> str:
     return str(played.run.failure or "no event is left, but work is unfinished")
 
 
-def dossier_of(example: Counterexample) -> Dossier:
-    """Compute everything that is told of a counterexample.
+def dossier_of(
+    scenario: Scenario, schedule: Schedule, classification: str, text: str | None = None
+) -> Dossier:
+    """Compute everything that is told of a schedule that ends in a violation.
+
+    Parameters
+    ----------
+    scenario, schedule
+        The counterexample.
+    classification
+        Class of its violation.
+    text
+        Its explanation, where one is known already.
 
     Raises
     ------
@@ -78,25 +90,22 @@ def dossier_of(example: Counterexample) -> Dossier:
         If there is no timed witness even with a time of its own for every event: the schedule
         would then be none of the simulator's.
     """
-    played = play_exactly(example.scenario, example.schedule)
+    played = play_exactly(scenario, schedule)
     analysis = played.analysis()
-    depth = len(example.schedule)
-    text = explain(
-        example.classification, analysis, after_instants(depth), violation_message(played)
-    )
-    witness, refused = find_witness(example.scenario, example.schedule)
+    example = Counterexample(scenario, schedule, classification, signature_of(analysis))
+    if text is None:
+        when = after_instants(len(schedule))
+        text = explain(classification, analysis, when, violation_message(played))
+    witness, refused = find_witness(scenario, schedule)
     if witness is None:
         raise AssertionError(f"no times at all do this schedule: {refused}")
-    return Dossier(
-        example,
-        played,
-        analysis,
-        text,
-        _path(example),
-        tell(example.scenario, example.schedule),
-        witness,
-        refused,
-    )
+    story = tell(scenario, schedule)
+    return Dossier(example, played, analysis, text, _path(example), story, witness, refused)
+
+
+def dossier_of_example(example: Counterexample) -> Dossier:
+    """Compute everything that is told of a counterexample."""
+    return dossier_of(example.scenario, example.schedule, example.classification)
 
 
 def _path(example: Counterexample) -> str | None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from models.view import describe_stages
 from verify.cli import options as opt
-from verify.cli.dossier import Dossier, dossier_of
-from verify.cli.errors import emit, require_writable
+from verify.cli.dossier import Dossier, dossier_of_example
+from verify.cli.errors import UsageError, emit, require_writable, write_result
+from verify.cli.pictures import lanes_over_time, perfetto_trace, picture_bytes, waits_picture
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
+from verify.cli.report import dossier_page
 from verify.cli.sources import load_counterexample
+from verify.lane_chart import SUFFIXES
+from verify.report.page import render_page
 from verify.story import Step
+from verify.waitgraph import mermaid
 
 MAX_STATES = 100_000
+
+_FILES = "Files"
 
 
 def explain(
@@ -27,15 +35,64 @@ def explain(
             "witness, or an event log.",
         ),
     ],
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write the report.", rich_help_panel=_FILES),
+    ] = None,
+    waits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg|png", help="Draw who waits for whom.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg|png",
+            help="Draw lanes over time in the timed witness.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write the timed witness for Perfetto.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    mermaid_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--mermaid",
+            metavar="FILE|-",
+            help="Write the wait-for graph as Mermaid text.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
     json_file: opt.JsonFile = None,
 ) -> None:
     """Explain a violation: why it is stuck, every step's changes, and where it was lost.
 
     Exit code: 0 explained, 2 bad input or no violation, 3 a scenario that is undetermined.
     """
-    require_writable(json_file)
-    dossier = dossier_of(load_counterexample(source, MAX_STATES).example)
-    if str(json_file) != "-":
+    for path in (html, waits, timeline, trace, mermaid_file, json_file):
+        require_writable(path)
+    for picture in (waits, timeline):
+        if picture is not None and picture.suffix not in SUFFIXES:
+            raise UsageError(f"a picture is a {' or '.join(SUFFIXES)} file, got {picture}")
+    dossier = dossier_of_example(load_counterexample(source, MAX_STATES).example)
+    if html is not None:
+        write_result(html, render_page(dossier_page(dossier)))
+    if waits is not None:
+        write_result(waits, picture_bytes(waits_picture(dossier.analysis, ""), waits))
+    if timeline is not None:
+        write_result(timeline, picture_bytes(lanes_over_time(dossier.witness, ""), timeline))
+    if trace is not None:
+        write_result(trace, perfetto_trace(dossier.witness))
+    if mermaid_file is not None:
+        emit(mermaid_file, mermaid(dossier.analysis).rstrip())
+    if "-" not in (str(json_file), str(mermaid_file)):
         print_story(dossier)
     if json_file is not None:
         data = {**dossier.to_json(), "story": dossier.story.to_json()}

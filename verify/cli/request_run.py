@@ -122,7 +122,7 @@ class _Recorded:
         if outputs.trace is not None:
             yield outputs.trace, self.traces[0].text(run.simulation.now)
         if outputs.plot is not None:
-            yield outputs.plot, render(_chart(run, self.rows), outputs.plot)
+            yield outputs.plot, render(chart_of(run, self.rows), outputs.plot)
         if outputs.record is not None:
             yield outputs.record, write_recording(self.times.rows)
         if outputs.events is not None:
@@ -162,8 +162,8 @@ def _scenario_of(spec: ServingSpec) -> Scenario:
     )
 
 
-def _chart(run: ServingRun, rows: list[StageRow]) -> Figure:
-    """Lanes over time of a run: one track per role, stage and lane."""
+def chart_of(run: ServingRun, rows: list[StageRow]) -> Figure:
+    """Draw the lanes of a run over time: one track per role, stage and lane."""
     spec, serving = run.spec, run.serving
     several = len(spec.roles) > 1
 

@@ -21,7 +21,7 @@ from frontier.durations import (
 from frontier.durations_io import read_recording, read_table
 from frontier.placement import parse_placement
 from frontier.requests import Request, poisson_times, read_requests_csv, uniform_requests
-from frontier.system import ConfigurationError, ServingSpec
+from frontier.system import PD_AF, ConfigurationError, ServingSpec
 from models.scenario import Scenario
 from verify.cli.errors import UsageError
 
@@ -101,9 +101,19 @@ ChunkedPrefill = Annotated[
         rich_help_panel=_SYSTEM,
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="d,e;e,d",
+        help="Run the DECODE_FFN stage alone: groups per producer, dense or expert.",
+        rich_help_panel=_SYSTEM,
+    ),
+]
 EpSize = Annotated[
     int | None,
-    typer.Option(help="pd-af: EP lanes of the FFN cluster; default 2.", rich_help_panel=_SYSTEM),
+    typer.Option(
+        help="pd-af, groups: EP lanes of the FFN cluster; default 2.", rich_help_panel=_SYSTEM
+    ),
 ]
 DenseLayers = Annotated[
     int | None,
@@ -194,6 +204,14 @@ class ServingOptions:
         """Whether any option makes it a request-level run."""
         named = (value for name, value in vars(self).items() if name not in ("seed", "arrivals"))
         return any(value is not None for value in named) or ":" in (self.arrivals or "")
+
+    def default_shape(self, lanes: int | None, rooms: str | None) -> dict[str, Any]:
+        """Lanes and rooms of a run that no scenario describes: those of the published matrix.
+
+        PD-AF takes one lane per role, so one is its default.
+        """
+        one = 1 if self.architecture == PD_AF else None
+        return {"lanes": one if lanes is None else lanes, "rooms": rooms or DEFAULT_ROOMS}
 
     def spec(self, scenario: Scenario) -> ServingSpec:
         """Build the system over a scenario's shape and rules.

@@ -14,7 +14,7 @@ from models.shrinking import KEEP, Counterexample, Shrunk, sort_key
 from models.shrinking import shrink as shrink_example
 from models.witness import witness_to_json
 from verify.cli import options as opt
-from verify.cli.dossier import Dossier, dossier_of
+from verify.cli.dossier import Dossier, dossier_of_example
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
 from verify.cli.render import out, scenario_line
@@ -77,7 +77,7 @@ def shrink(
     read = load_counterexample(source, max_states)
     shrunk = shrink_example(read.example, keep, max_states)
     other = _simpler_of_another_class(shrunk, keep, max_states)
-    dossier = dossier_of(shrunk.best)
+    dossier = dossier_of_example(shrunk.best)
     repair = find_repair(shrunk.best.scenario)
     elapsed = time.monotonic() - started
     files: dict[Path, str] = {}

@@ -7,7 +7,7 @@ a serving system with batch formation, and can write its ledger, metrics, trace 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,19 +23,23 @@ from frontier.durations import (
     WithArrivals,
 )
 from frontier.events import CoreError
+from frontier.outcome import SUCCESS
 from models.eventlog import RunRecorder, write_event_log
 from models.explanation import explain
+from models.groups import GroupScenario
 from models.scenario import CAPACITY_LANES, Scenario, ScenarioError
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
 from verify.cli import serving_options as serving
 from verify.cli.errors import UsageError, emit, write_result
+from verify.cli.group_run import print_groups, run_groups
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
 from verify.cli.request_run import Outputs, simulate_requests
 from verify.cli.sources import load_witness
 
 _TIMES = "Times"
+_GROUP_OPTIONS = ("groups", "ep_size", "admission", "durations", "seed", "wave_ms", "json_file")
 Millis = Annotated[float, typer.Option(help="Milliseconds.", rich_help_panel=_TIMES)]
 
 
@@ -114,6 +118,7 @@ def simulate(
     block_size: serving.BlockSize = None,
     num_blocks: serving.NumBlocks = None,
     chunked_prefill: serving.ChunkedPrefill = None,
+    groups: serving.Groups = None,
     ep_size: serving.EpSize = None,
     dense_layers: serving.DenseLayers = None,
     micro_batches: serving.MicroBatches = None,
@@ -132,9 +137,26 @@ def simulate(
     outputs = Outputs(json_file, ledger, trace, plot, metrics, record, events)
     outputs.require_writable()
     if source is not None and Path(source).suffix == ".json":
-        _require_alone(context)
+        _require_only(
+            context,
+            "a timed witness has its own scenario and times, and",
+            ("source", "json_file", "events"),
+        )
         witness = load_witness(Path(source))
         _simulate_batches(witness.scenario, witness.model(), None, outputs)
+    if groups is not None:
+        _require_only(context, "a run of groups", _GROUP_OPTIONS)
+        stage = GroupScenario.of(
+            {
+                "groups": groups,
+                "ep_size": 2 if ep_size is None else ep_size,
+                "admission": admission or "ep_ordered",
+            }
+        )
+        constant = ConstantDurations(True, 1, wave=_nanoseconds("wave-ms", wave_ms, least=2))
+        raise typer.Exit(
+            _simulate_groups(stage, serving.parse_durations(durations, constant, seed), json_file)
+        )
     asked = serving.ServingOptions(
         architecture,
         requests,
@@ -173,7 +195,9 @@ def simulate(
                     f"--{name} describes batches, but the other options describe requests; "
                     "leave one of them out"
                 )
-        given |= {"arrivals": None, "rooms": rooms or serving.DEFAULT_ROOMS}
+        given["arrivals"] = None
+        if source is None:
+            given |= asked.default_shape(lanes, rooms)
     scenario = opt.scenario_from(source, given)
     if scenario.workload == "closed":
         raise UsageError("a closed workload never ends, so simulate cannot run it; use check")
@@ -192,17 +216,26 @@ def simulate(
     _simulate_batches(scenario, model_of_times, times, outputs)
 
 
-def _require_alone(context: typer.Context) -> None:
-    """UsageError if an option was given that a timed witness already decides."""
-    decided = [
+def _require_only(context: typer.Context, what: str, allowed: Collection[str]) -> None:
+    """UsageError if an option was given that has no meaning here."""
+    given = [
         name
         for name in context.params
-        if name not in ("source", "json_file", "events")
+        if name not in allowed
         and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
     ]
-    if decided:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in decided)
-        raise UsageError(f"a timed witness has its own scenario and times; leave out {options}")
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{what} takes no such option; leave out {options}")
+
+
+def _simulate_groups(stage: GroupScenario, durations: Durations, json_file: Path | None) -> int:
+    data = run_groups(stage, durations)
+    if str(json_file) != "-":
+        print_groups(stage, data)
+    if json_file is not None:
+        emit(json_file, json.dumps(data, indent=1))
+    return 0 if data["outcome"] == SUCCESS else 1
 
 
 def _simulate_batches(

@@ -28,8 +28,8 @@ _EPSILON: Final = 1e-9
 class Judgement:
     """Verdict on one case.
 
-    ``reasons`` say what stopped it, or what moved; ``overlap`` is, per stage, the co-execution
-    fraction before and after.
+    ``reasons`` say what stopped it, or what moved; ``overlap`` is the co-execution fraction before
+    and after of each stage that both runs have, ``metrics`` the whole lane-overlap metric of each.
     """
 
     case_id: str
@@ -40,6 +40,7 @@ class Judgement:
     after: str | None
     reasons: tuple[str, ...] = ()
     overlap: dict[str, tuple[float, float]] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the judgement as plain JSON values."""
@@ -55,6 +56,7 @@ class Judgement:
                 stage: {"before": before, "after": after}
                 for stage, (before, after) in self.overlap.items()
             },
+            "lane_overlap": self.metrics,
         }
 
 
@@ -118,6 +120,10 @@ def judge(before: CaseRecord, after: CaseRecord) -> Judgement:
         after.outcome.get("outcome"),
         tuple(faults or reasons),
         _overlaps(before, after),
+        {
+            "before": before.outcome.get("lane_overlap"),
+            "after": after.outcome.get("lane_overlap"),
+        },
     )
 
 

@@ -78,10 +78,7 @@ def test_a_drained_run_exits_1_with_its_explanation():
 
 @pytest.mark.parametrize("architecture", ["co-location", "pdd", "pd-af"])
 def test_every_architecture_completes(architecture):
-    lanes = "1" if architecture == "pd-af" else "2"
-    found = simulate_json(
-        "--architecture", architecture, "--lanes", lanes, "--requests", "8", "--decode", "3"
-    )
+    found = simulate_json("--architecture", architecture, "--requests", "8", "--decode", "3")
     assert found["outcome"] == "success"
     assert found["decode_tokens"] == 24
 
@@ -175,3 +172,63 @@ def test_a_table_without_a_row_is_bad_input(tmp_path):
     done = simulate("--requests", "2", "--durations", str(table))
     assert isinstance(done.exception, UsageError)
     assert "no row that fits wave_end" in str(done.exception)
+
+
+def test_a_case_brings_its_shape_and_rules():
+    found = simulate_json("published-deadlock", "--requests", "4", code=1)
+    assert found["outcome"] == "admission_deadlock"
+    assert found["stages"][0]["rooms"][0]["phase"] is None, "the case's rooms are shared"
+
+
+def test_a_rule_of_ones_own_that_hangs_the_ffn_is_explained_there(tmp_path):
+    rule = tmp_path / "mine.py"
+    rule.write_text(
+        "class NoWaves:\n"
+        "    def blockers(self, ticket, queue, active):\n"
+        "        return [ticket] if ticket.scope == 'ep_wave' else []\n"
+    )
+    found = simulate_json(
+        "--architecture", "pd-af", "--requests", "2", "--decode", "2",
+        "--admission", f"{rule}:NoWaves", code=1,
+    )  # fmt: skip
+    assert found["outcome"] == "other_failure"
+    assert found["role"] == "DECODE_FFN"
+    assert found["wait_for"]["stuck"]
+
+
+@pytest.mark.parametrize("rule", ["strict_fifo", "ep_ordered"])
+def test_full_full_wave_full_of_groups(rule, tmp_path):
+    """Groups come every 1 ms and hold the stage for 6 ms: one after the other, in FIFO order."""
+    found = simulate_json("--groups", "d,d,e,d", "--ep-size", "2", "--admission", rule)
+    assert found["outcome"] == "success"
+    assert [group["kind"] for group in found["groups"]] == ["dense", "dense", "expert", "dense"]
+    assert [group["arrival_s"] for group in found["groups"]] == [0.001, 0.002, 0.003, 0.004]
+    assert [group["start_s"] for group in found["groups"]] == [0.001, 0.007, 0.013, 0.019]
+    assert [group["end_s"] for group in found["groups"]] == [0.007, 0.013, 0.019, 0.025]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--groups", "d,x"), "group kind"),
+        (("--groups", "d;e", "--requests", "2"), "leave out --requests"),
+        (("--groups", "d", "--ep-size", "0"), "ep_size must be"),
+    ],
+)
+def test_bad_groups(arguments, message):
+    done = simulate(*arguments)
+    assert isinstance(done.exception, UsageError | ScenarioError), done.output
+    assert message in str(done.exception)
+
+
+def test_groups_that_a_rule_keeps_out_are_explained(tmp_path):
+    rule = tmp_path / "mine.py"
+    rule.write_text(
+        "class NoWaves:\n"
+        "    def blockers(self, ticket, queue, active):\n"
+        "        return [ticket] if ticket.scope == 'ep_wave' else []\n"
+    )
+    found = simulate_json("--groups", "d,e", "--admission", f"{rule}:NoWaves", code=1)
+    assert found["outcome"] == "other_failure"
+    assert [group["end_s"] for group in found["groups"]] == [0.007, None]
+    assert "EP lane" in found["explanation"]

@@ -134,3 +134,37 @@ def test_a_file_that_was_changed_is_seen(tmp_path):
     assert root.read_case("one").damage == ("a.csv does not match its recorded sha256",)
     outcome = json.loads((tmp_path / "cases" / "one" / "outcome.json").read_text())
     assert len(outcome["sha256"]["a.csv"]) == 64
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from verify.matrix.root import MatrixRoot
+from verify.matrix.runner import Job, run_jobs
+say = 'import json, time; time.sleep({}); print(json.dumps({}))'
+good = {"outcome": {"outcome": "success"}, "files": {"a.csv": "x" * 100000}}
+jobs = [
+    Job(f"case{n}", {"n": 1}, [sys.executable, "-c", say.format(0 if n < 2 else 20, repr(good))])
+    for n in range(4)
+]
+root = MatrixRoot(Path(sys.argv[1]))
+with root.writing({"set": "s", "rule": "r"}):
+    run_jobs(root, jobs, {"code": {"sha256": "abc"}}, parallel=2, timeout_s=100,
+             done=lambda job, result, elapsed: print(job.case_id, flush=True))
+"""
+
+
+def test_a_killed_run_leaves_whole_cases_and_is_completed_by_a_rerun(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        done = {parent.stdout.readline().strip() for _ in range(2)}
+        parent.kill()
+    root = MatrixRoot(tmp_path)
+    assert set(root.case_ids()) == done == {"case0", "case1"}
+    assert all(root.is_complete(name, {"n": 1}, CODE) for name in done)
+    assert not any(root.read_case(name).damage for name in done)
+    missing = [f"case{n}" for n in range(4) if not root.is_complete(f"case{n}", {"n": 1}, CODE)]
+    assert missing == ["case2", "case3"]
+    run_all(root, [job(saying(GOOD), name) for name in missing])
+    assert root.case_ids() == ["case0", "case1", "case2", "case3"]

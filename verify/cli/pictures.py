@@ -1,0 +1,106 @@
+"""Pictures of a counterexample: waits, lanes over time, a Perfetto trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from matplotlib.figure import Figure
+
+from frontier.chrome import ChromeTrace
+from frontier.des import Simulation
+from frontier.events import REQUEST, STAGE_END, CoreError, Event
+from frontier.ledger import StageRow
+from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
+from models.witness import Witness
+from verify.lane_chart import Bar, draw, render
+from verify.waitfor import WaitFor
+from verify.waitgraph import draw_waits
+
+_SHORT: Final = {
+    ATTENTION: "attention",
+    IN_ROOM: "in room",
+    WAVE: "wave",
+    TAIL: "tail",
+    QUEUED: "queued",
+    FORWARD: "forward",
+}
+
+
+def _track(stage: int, lane: int) -> str:
+    return f"stage {stage} lane {lane}"
+
+
+def _label(span: Span) -> str:
+    layer = f" {span.layer}" if span.layer > 0 else ""
+    return f"b{span.batch.number} {_SHORT[span.kind]}{layer}"
+
+
+def lanes_over_time(witness: Witness, title: str) -> Figure:
+    """Lanes × time of a timed witness, the waits that never end hatched."""
+    scenario, timeline = witness.scenario, timeline_of(witness)
+    tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
+    bars = [
+        Bar(
+            _track(span.stage, span.batch.lane),
+            span.start / 1e9,
+            span.end / 1e9,
+            span.kind,
+            _label(span),
+            span.finished,
+            thin=span.kind == QUEUED,
+        )
+        for span in timeline.spans
+    ]
+    return draw(title, tracks, bars, timeline.end / 1e9)
+
+
+def waits_picture(analysis: WaitFor, title: str) -> Figure:
+    """Draw the wait-for graph of a violating state, the cycle marked."""
+    return draw_waits(analysis, title)
+
+
+def perfetto_trace(witness: Witness) -> str:
+    """Trace of a timed witness for Perfetto, the same picture as of any simulator run."""
+    scenario = witness.scenario
+    shape = ServingSpec(
+        architecture=CO_LOCATION,
+        lanes=scenario.lanes,
+        stages=scenario.stages,
+        layers=scenario.layers,
+        moe=scenario.model == "moe",
+        requests=(),
+        burst=False,
+    )
+    trace = ChromeTrace(ServingSystem(shape))
+    arrived = 0
+    admitted: dict[tuple[int, int, int], int] = {}
+
+    def observe(now: int, event: Event, follow: Sequence[Event]) -> None:
+        nonlocal arrived
+        if event.kind == REQUEST:
+            event = event._replace(request=arrived)
+            arrived += 1
+        trace(now, event, follow)
+        for started in follow:
+            if started.batch is not None and not started.is_urgent:
+                key = (started.stage, started.batch.lane, started.batch.number)
+                admitted.setdefault(key, now)
+        if event.kind == STAGE_END and event.batch is not None:
+            lane, number, phase = event.batch
+            start = admitted.pop((event.stage, lane, number), now)
+            row = StageRow("MONOLITHIC", 0, event.stage, lane, number, phase, start, now, (), 0, 0)
+            trace.row(row)
+
+    simulation = Simulation(scenario.make_replica(), witness.model(), (observe,))
+    with suppress(CoreError):
+        simulation.run()
+    return trace.text(simulation.now)
+
+
+def picture_bytes(figure: Figure, path: Path) -> bytes:
+    """Render a picture in the format of the file's suffix."""
+    return render(figure, path)
