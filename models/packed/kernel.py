@@ -28,6 +28,7 @@ from verify.packed.jit import Array, jit
     FIFO,  # FIFO order is part of the state
     SYMMETRY,  # lanes of one class are interchangeable
     PARTIAL,  # partial-order reduction
+    MEET,  # a stage's group meets, rides its waves and reaches its tails in one step
     FIELDS,  # packed fields: w[0:FIELDS]
     SIZE,  # all of w: packed fields, then derived ones
     AT_STATUS,  # per lane and stage
@@ -50,7 +51,7 @@ from verify.packed.jit import Array, jit
     AT_PENDING_LENGTH,  # derived
     AT_REACHED,  # derived: claims reached by the last transition, as bits
     G_SIZE,
-) = range(35)
+) = range(36)
 
 STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
 STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
@@ -72,6 +73,7 @@ DURING_WAVE, SEALED, BEHIND = 1, 2, 4
 BATCH_ENDED, STAGE_SHARED, WAVE_JOINED, WAVE_STOOD_IN, LATE_JOIN = 1, 2, 4, 8, 16
 REFUSED_BEHIND, REFUSED_SEALED, REFUSED_DURING_WAVE = 32, 64, 128
 STOOD_STILL = 256  # no claim: a transition did not raise the measure, so termination is unproved
+MET_OTHERWISE = 512  # no claim: a group did not meet as the reduction assumes, so nothing is proved
 
 
 @jit
@@ -672,24 +674,139 @@ def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
 
 
 @jit
-def persistent(w: Array, g: Array, events: Array, count: int) -> int:
-    """Find an event that is a persistent set by itself (docs argue each case); -1 if none is."""
+def is_tail(w: Array, g: Array, event: int) -> bool:
+    """Whether a pending event is a ``stage_end``."""
+    tail: bool = event < g[LANES] * g[STAGES] and w[g[AT_STATUS] + event] == TAIL
+    return tail
+
+
+@jit
+def commutes_alone(w: Array, g: Array, event: int) -> bool:
+    """Whether a pending event commutes with all that may come before it."""
+    if event >= g[LANES] * g[STAGES]:
+        return False
+    lane, stage = event // g[STAGES], event % g[STAGES]
+    status = w[g[AT_STATUS] + event]
+    if status == TAIL:
+        return alone_tail(w, g, lane, stage)
+    if (status - ATTENTION) % PER_LAYER == 0:
+        return alone_attention(w, g, stage, (status - ATTENTION) // PER_LAYER)
+    return alone_wave(w, g, stage)
+
+
+@jit
+def nothing_arrives(w: Array, g: Array, stage: int) -> bool:
+    """Whether no batch is left that could still arrive at the stage."""
+    possible = False
+    for lane in range(g[LANES]):
+        possible = possible or has_work_above(w, g, lane, stage)
+    return not possible
+
+
+@jit
+def segment_end(w: Array, g: Array, events: Array, count: int, first: int) -> int:
+    """Last stage of the run of stages from ``first`` on that hand batches on now, or -1.
+
+    A stage with a tail due hands a batch to the next, so that one belongs to the run. -1 when the
+    run would go round: a batch that ends makes room for one that waits.
+    """
+    last = first
+    while True:
+        hands_on = False
+        for i in range(count):
+            if is_tail(w, g, events[i]) and events[i] % g[STAGES] == last:
+                hands_on = True
+                lane = events[i] // g[STAGES]
+                if last + 1 == g[STAGES] and (
+                    w[g[AT_WAITING] + lane] or (g[OPEN] and w[g[AT_REQUESTS] + lane])
+                ):
+                    return -1
+        if not hands_on or last + 1 == g[STAGES]:
+            return last
+        last += 1
+
+
+@jit
+def step_of(w: Array, g: Array, events: Array, count: int, i: int) -> int:
+    """Events that fire together with event ``i`` when groups meet in one step, as bits.
+
+    A request or tail goes alone; the first attention of a stage stands for all of them, and the
+    others for nothing (0).
+    """
     cells = g[LANES] * g[STAGES]
+    if events[i] >= cells or w[g[AT_STATUS] + events[i]] == TAIL:
+        return 1 << i
+    group = 0
+    for j in range(count):
+        if (
+            events[j] < cells
+            and events[j] % g[STAGES] == events[i] % g[STAGES]
+            and w[g[AT_STATUS] + events[j]] != TAIL
+        ):
+            if j < i:
+                return 0
+            group |= 1 << j
+    return group
+
+
+@jit
+def meet(base: Array, w: Array, g: Array, u: Array, phases: Array, stage: int) -> bool:
+    """Fire a stage's events, in lane order, until every owner has its tail left; from ``base``.
+
+    Returns whether it went as the reduction's argument says: all owners become one wave together,
+    and all are at their tails in the end.
+    """
+    for i in range(g[SIZE]):
+        w[i] = base[i]
+    owners = w[g[AT_BUSY] + stage]
+    for _ in range(2 * g[LAYERS]):
+        for lane in range(g[LANES]):
+            cell = lane * g[STAGES] + stage
+            status = w[g[AT_STATUS] + cell]
+            if status > TAIL and (status - ATTENTION) % PER_LAYER != IN_ROOM - ATTENTION:
+                u[0] = 2
+                u[1] = 2
+                handle_timed(w, g, u, phases, cell)
+                settle(w, g, u, phases)
+                if w[g[AT_WAVE] + stage]:
+                    if w[g[AT_WAVE] + stage] != owners:
+                        return False
+                    break
+    for lane in range(g[LANES]):
+        expected = TAIL if owners >> lane & 1 else IDLE
+        if w[g[AT_STATUS] + lane * g[STAGES] + stage] != expected:
+            return False
+    return w[g[AT_BUSY] + stage] == owners and not w[g[AT_FAILED]]
+
+
+@jit
+def persistent(w: Array, g: Array, events: Array, count: int) -> int:
+    """Choose a persistent set of pending events, as bits; all of them if none is smaller.
+
+    One event that commutes alone, else all events of a run of stages that nothing outside can
+    influence before one of them fires (docs/packed_engine.md argues each case).
+    """
+    everything = (1 << count) - 1
     for i in range(count):
-        if events[i] >= cells:
+        if commutes_alone(w, g, events[i]):
+            return 1 << i
+    if g[ADMISSION] != EP_ORDERED:
+        return everything
+    best, fewest = everything, count
+    cells = g[LANES] * g[STAGES]
+    for first in range(g[STAGES]):
+        if not w[g[AT_SEALED] + first] and not nothing_arrives(w, g, first):
             continue
-        lane, stage = events[i] // g[STAGES], events[i] % g[STAGES]
-        status = w[g[AT_STATUS] + events[i]]
-        layer = (status - ATTENTION) // PER_LAYER
-        if status == TAIL:
-            alone = alone_tail(w, g, lane, stage)
-        elif (status - ATTENTION) % PER_LAYER == 0:
-            alone = alone_attention(w, g, stage, layer)
-        else:
-            alone = alone_wave(w, g, stage)
-        if alone:
-            return i
-    return -1
+        last = segment_end(w, g, events, count, first)
+        chosen, size = 0, 0
+        for i in range(count):
+            if events[i] < cells and first <= events[i] % g[STAGES] <= last:
+                chosen |= 1 << i
+                if not g[MEET] or step_of(w, g, events, count, i):
+                    size += 1
+        if 0 < size < fewest:
+            best, fewest = chosen, size
+    return best
 
 
 @jit
@@ -761,16 +878,22 @@ def expand(
             continue
         count = collect(base, g, events)
         ends[i] = GOING if count else end_of(base, g)
-        only = persistent(base, g, events, count) if g[PARTIAL] else -1
-        choices = 1 if only >= 0 else (1 << count) - 1 if g[TIES] else count
+        choices = (1 << count) - 1 if g[TIES] else count
         if n + choices > out_source.shape[0]:
             return i, n, reached
         before = measure(base, g, batches)
+        follow = persistent(base, g, events, count) if g[PARTIAL] else -1
         for c in range(choices):
-            chosen = 1 << only if only >= 0 else c + 1 if g[TIES] else 1 << c
-            if not is_choice(events, count, chosen):
+            chosen = c + 1 if g[TIES] else 1 << c
+            if g[MEET]:
+                chosen = step_of(base, g, events, count, c)
+            if not chosen & follow or not is_choice(events, count, chosen):
                 continue
-            fire(base, w, g, u, phases, events, count, chosen)
+            if g[MEET] and not is_tail(base, g, events[c]) and events[c] < g[LANES] * g[STAGES]:
+                if not meet(base, w, g, u, phases, events[c] % g[STAGES]):
+                    reached |= MET_OTHERWISE
+            else:
+                fire(base, w, g, u, phases, events, count, chosen)
             reached |= w[g[AT_REACHED]]
             if measure(w, g, batches) <= before and not w[g[AT_FAILED]]:
                 reached |= STOOD_STILL
@@ -809,6 +932,21 @@ def start(
 
 
 @jit
+def gather(w: Array, g: Array) -> None:
+    """Map every owner to where its group is before or after the step that :func:`meet` takes.
+
+    Before the seal: all in their first attention. After it: all at their tails. No placeholder is
+    remembered: the next to enter the room would store or withdraw it anyway.
+    """
+    for cell in range(g[LANES] * g[STAGES]):
+        if w[g[AT_STATUS] + cell] != IDLE:
+            sealed = w[g[AT_SEALED] + cell % g[STAGES]]
+            w[g[AT_STATUS] + cell] = TAIL if sealed else ATTENTION
+    for room in range(g[STAGES] * g[LAYERS] * g[PHASES]):
+        w[g[AT_ROOM] + room] = 0
+
+
+@jit
 def project(
     row: Array,
     w: Array,
@@ -843,6 +981,8 @@ def project(
         for i in range(g[PENDING_SLOTS]):
             reduced[to[AT_PENDING] + i] = w[g[AT_PENDING] + i]
     reduced[to[AT_FAILED]] = w[g[AT_FAILED]]
+    if to[MEET]:
+        gather(reduced, to)
     if to[SYMMETRY]:
         sort_lanes(reduced, to, classes, keys)
     pack(reduced, out, to, to_bits)

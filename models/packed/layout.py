@@ -114,6 +114,7 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     g[k.MOE], g[k.OPEN], g[k.TIES] = moe, scenario.arrivals == "open", scenario.ties
     g[k.ORDERED], g[k.FIFO] = "canonical" not in plan, "symmetry" not in plan
     g[k.SYMMETRY], g[k.PARTIAL] = "symmetry" in plan, "por" in plan
+    g[k.MEET] = "rendezvous" in plan
     g[k.FIFO_SLOTS] = sum(in_flight) if g[k.FIFO] else 0
     g[k.PENDING_SLOTS] = sum(in_flight) if g[k.ORDERED] else 0
     rooms = stages * layers * (1 + split)

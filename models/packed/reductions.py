@@ -5,7 +5,10 @@
 ``symmetry``
     One representative for states that differ by a permutation of interchangeable lanes.
 ``por``
-    Follow one event alone where it commutes with whatever may happen before it.
+    Follow only a persistent set of events: one that commutes with whatever may happen before it, or
+    those of a run of stages that nothing outside can influence first.
+``rendezvous``
+    A stage's group meets, rides its waves and reaches its tails in one step.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Final
 
 from models.scenario import Scenario, ScenarioError
 
-REDUCTIONS: Final = ("canonical", "symmetry", "por")
+REDUCTIONS: Final = ("canonical", "symmetry", "por", "rendezvous")
 
 MOST_STATUS_CODES: Final = 64
 """A lane's key gives six bits to a status, three to a heap's length, 63 to everything."""
@@ -60,6 +63,9 @@ def plan(scenario: Scenario, wanted: tuple[str, ...]) -> Plan:
     """Decide which of the wanted reductions are sound for a scenario."""
     refused = [(name, why) for name in wanted if (why := _OBSTACLES[name](scenario))]
     out = {name for name, _ in refused}
+    if "rendezvous" in wanted and "rendezvous" not in out and "canonical" not in wanted:
+        refused.append(("rendezvous", "it needs canonical: skipped events have no creation order"))
+        out.add("rendezvous")
     return Plan(tuple(name for name in wanted if name not in out), tuple(refused))
 
 
@@ -101,8 +107,26 @@ def _por(scenario: Scenario) -> str | None:
     return None
 
 
+def _rendezvous(scenario: Scenario) -> str | None:
+    if scenario.ties:
+        return "with ties, a batch may join at the very instant the room fills"
+    if scenario.model == "dense":
+        return "a dense stage has no rooms"
+    if scenario.admission != "ep_ordered":
+        return (
+            f"under {scenario.admission} a lane with queued work may be kept out of an open group"
+        )
+    if scenario.stand_in != "withdraw_joined" or scenario.rooms != "shared":
+        return (
+            "only with withdraw_joined and shared rooms does a room fill exactly when its last "
+            "owner enters"
+        )
+    return None
+
+
 _OBSTACLES: Final[dict[str, Callable[[Scenario], str | None]]] = {
     "canonical": _canonical,
     "symmetry": _symmetry,
     "por": _por,
+    "rendezvous": _rendezvous,
 }

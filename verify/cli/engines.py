@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from models.packed.bridge import Bridge
-from models.packed.kernel import STOOD_STILL
+from models.packed.kernel import MET_OTHERWISE, STOOD_STILL
 from models.packed.lanes import PackedLanes, outside_domain
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
@@ -154,7 +154,7 @@ def check_packed(
         violations.append(violation)
         witnesses.append(witness)
     reached = search.tally.reached | model.reached_at_start
-    stands_still = bool(reached & STOOD_STILL)
+    doubt = _doubt(reached)
     stats = Stats(
         states=search.states,
         transitions=search.tally.transitions,
@@ -162,12 +162,12 @@ def check_packed(
         elapsed_s=search.tally.seconds,
         memory_bytes=search.stored_bytes,
         complete=limit is None and not options.hash_compact,
-        acyclic=None if limit is not None or stands_still else True,
+        acyclic=None if limit is not None or doubt is not None else True,
     )
-    verdict = _verdict(stats, violations, limit, search, stands_still)
+    verdict = _verdict(stats, violations, limit or doubt, search)
     exploration: Exploration[ProtocolState] = Exploration(verdict, Graph(), ())
     claims: dict[str, Any] = model.claims(reached)
-    if "por" in model.plan:
+    if "por" in model.plan or "rendezvous" in model.plan:
         claims = {name: seen or None for name, seen in claims.items()}
     return CheckResult(
         scenario,
@@ -208,7 +208,6 @@ def _verdict(
     violations: Sequence[Violation],
     limit: str | None,
     search: Search,
-    stands_still: bool,
 ) -> Verdict:
     if violations:
         return Violated(stats, tuple(violations))
@@ -220,9 +219,16 @@ def _verdict(
             "hash compaction: no violation among the states seen, but a state may have been "
             f"taken for another with probability at most {search.omission_bound:.2g}",
         )
-    if stands_still:
-        return Undetermined(stats, "a transition moved no batch on: termination is not proved")
     return Holds(stats)
+
+
+def _doubt(reached: int) -> str | None:
+    """Say what a proof rests on that was seen to be false, or None."""
+    if reached & STOOD_STILL:
+        return "a transition moved no batch on: termination is not proved"
+    if reached & MET_OTHERWISE:
+        return "a group did not meet as the rendezvous reduction assumes: leave it out"
+    return None
 
 
 def _details(

@@ -7,6 +7,7 @@ child is found by expanding the parent again.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -182,19 +183,41 @@ def lift(path: Trace, model: PackedModel, project: Callable[[Array], Array]) -> 
     """Turn a path of a reduced model into one of the unreduced ``model``.
 
     ``project`` maps an unreduced row to the reduced row that represents it. Every reduction here
-    is such that a step between representatives is, from any state they represent, a step of the
-    real system; the step is searched for, not assumed.
+    is such that a step between representatives is, from any state they represent, a step or a few
+    of the real system; they are searched for, not assumed.
     """
     start = [r for r in model.initial_rows() if np.array_equal(project(r), path.rows[0])]
     if not start:
         raise TraceError("the path starts in no initial state")
     rows, choices = [start[0]], []
     for wanted in path.rows[1:]:
-        choice, row = follow(
-            model,
-            rows[-1],
-            lambda candidate, wanted=wanted: np.array_equal(project(candidate), wanted),  # type: ignore[misc]
-        )
-        choices.append(choice)
-        rows.append(row)
+        steps = _steps_to(wanted, rows[-1], model, project)
+        choices += [choice for choice, _ in steps]
+        rows += [row for _, row in steps]
     return Trace(tuple(rows), tuple(choices))
+
+
+def _steps_to(
+    wanted: Array, row: Array, model: PackedModel, project: Callable[[Array], Array]
+) -> list[tuple[int, Array]]:
+    """Fewest steps from a row to one that ``wanted`` represents.
+
+    Steps before the last stay among rows with the first one's representative: a reduction that
+    takes several steps at once passes through nothing else.
+    """
+    here = project(row).tobytes()
+    queue: deque[tuple[Array, list[tuple[int, Array]]]] = deque([(row, [])])
+    seen = {row.tobytes()}
+    while queue:
+        at, steps = queue.popleft()
+        block = successors(model, at)
+        for i in range(block.count):
+            following = block.rows[i].copy()
+            taken = [*steps, (int(block.choices[i]), following)]
+            representative = project(following)
+            if np.array_equal(representative, wanted):
+                return taken
+            if representative.tobytes() == here and following.tobytes() not in seen:
+                seen.add(following.tobytes())
+                queue.append((following, taken))
+    raise TraceError("no way leads from a state on the path to the next state of the path")
