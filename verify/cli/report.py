@@ -15,7 +15,7 @@ from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
 from verify.cli.render import scenario_line
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
-from verify.waitgraph import NOTHING, arrows_of, mermaid
+from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
 
 _SVG = Path("drawing.svg")
 
@@ -32,12 +32,14 @@ def why_lines(dossier: Dossier) -> tuple[str, ...]:
 
 def waits_drawing(analysis: WaitFor) -> Drawing:
     """Return the wait-for graph with its description in words."""
+    arrows, hidden = shown_arrows(analysis)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
         + (" (part of the cycle)" if arrow.in_cycle else "")
-        for arrow in arrows_of(analysis)
+        for arrow in arrows
     ]
+    words += [more_words(hidden)] if hidden else []
     svg = picture_bytes(waits_picture(analysis, ""), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
