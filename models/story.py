@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -39,8 +40,9 @@ PENDING: Final = "events to come"
 def state_parts(run: QuiescentRun) -> tuple[Part, ...]:
     """Return the parts of a live state: per stage its context, rooms and lanes; pending events."""
     parts = [part for stage in describe_stages(replica_of(run)) for part in _stage_parts(stage)]
-    pending = tuple(Item(str(event)) for event in run.pending)
-    return (*parts, Part(PENDING, "pending", pending))
+    pending = Counter(map(str, run.pending))
+    items = tuple(Item(text if n == 1 else f"{n} x {text}") for text, n in pending.items())
+    return (*parts, Part(PENDING, "pending", items))
 
 
 def _ticket(ticket: dict[str, Any]) -> str:
@@ -267,8 +269,8 @@ def _no_return(teller: _Teller, known: Known, lost: int) -> NoReturn:
     instead = " together with ".join(healthy[0])
     text = (
         f"after instant {step.number} ({' together with '.join(step.fired)}) no continuation "
-        f"completes. Before it, {good} of {len(before.choices)} possible instants still lead to an end: a "
-        f"healthy run lets {instead} fall due there instead, and completes after "
+        f"completes. Before it, {good} of {len(before.choices)} possible instants still lead to "
+        f"an end: a healthy run lets {instead} fall due there instead, and completes after "
         f"{len(healthy)} instants"
     )
     return NoReturn(step.number, text, healthy)

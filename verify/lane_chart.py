@@ -48,10 +48,13 @@ class Bar:
     thin: bool = False
 
 
-def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> Figure:
-    """Draw bars on their tracks, top to bottom, from 0 to ``end`` seconds."""
+def draw(
+    title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float, begin: float = 0.0
+) -> Figure:
+    """Draw bars on their tracks, top to bottom, from ``begin`` to ``end`` seconds."""
     figure = Figure(figsize=(12.8, 1.2 + 0.32 * len(tracks)), layout="constrained")
     axis = figure.subplots()
+    bars = [bar for bar in bars if bar.end > begin]
     lines = {track: line for line, track in enumerate(tracks)}
     labelled = len(bars) <= _LABELLED
     spans: dict[tuple[int, str, bool, bool], list[tuple[float, float]]] = {}
@@ -59,7 +62,7 @@ def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> 
         line, left, width = lines[bar.track], bar.start * 1e3, (bar.end - bar.start) * 1e3
         spans.setdefault((line, bar.kind, bar.finished, bar.thin), []).append((left, width))
         if labelled and not bar.thin:
-            middle = left + width / 2
+            middle = (max(left, begin * 1e3) + left + width) / 2
             axis.text(middle, line, bar.label, ha="center", va="center", size=6, color="white")
     # One collection a track and kind: a picture of a long run has a hundred thousand bars.
     for (line, kind, finished, thin), boxes in spans.items():
@@ -73,7 +76,7 @@ def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> 
         )
     axis.set_yticks(range(len(tracks)), list(tracks))
     axis.set_ylim(len(tracks) - 0.5, -0.5)
-    axis.set_xlim(0, max(end * 1e3, 1e-6))
+    axis.set_xlim(begin * 1e3, max(end * 1e3, 1e-6))
     axis.set_xlabel("simulated time in ms", fontsize=8)
     axis.tick_params(labelsize=7)
     axis.set_title(title, loc="left", fontsize=9)

@@ -14,6 +14,7 @@ from frontier.des import Simulation
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
 from models.witness import Witness
 from verify.lane_chart import Bar, draw, render
@@ -40,7 +41,10 @@ def _label(span: Span) -> str:
 
 
 def lanes_over_time(witness: Witness, title: str) -> Figure:
-    """Lanes × time of a timed witness, the waits that never end hatched."""
+    """Lanes × time of a timed witness, the waits that never end hatched.
+
+    Of a long schedule the last instants are drawn, those that its story tells.
+    """
     scenario, timeline = witness.scenario, timeline_of(witness)
     tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
     bars = [
@@ -55,7 +59,8 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
         )
         for span in timeline.spans
     ]
-    return draw(title, tracks, bars, timeline.end / 1e9)
+    told = witness.instants[-MOST_STEPS:] if len(witness.instants) > MOST_STEPS else (0,)
+    return draw(title, tracks, bars, timeline.end / 1e9, told[0] / 1e3)
 
 
 def waits_picture(analysis: WaitFor, title: str) -> Figure:

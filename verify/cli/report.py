@@ -18,6 +18,9 @@ from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
 
+MOST_TIMES = 60
+"""Times of a witness that a page lists."""
+
 _SVG = Path("drawing.svg")
 
 
@@ -64,9 +67,11 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
         for lane, own in enumerate(witness.arrivals)
         if own
     )
-    times = tuple(f"{timed.event}: {timed.milliseconds} ms" for timed in witness.durations)
+    times = [f"{timed.event}: {timed.milliseconds} ms" for timed in witness.durations]
+    if len(times) > MOST_TIMES:
+        times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
-    facts.append(Fact("times of the witness", times))
+    facts.append(Fact("times of the witness", tuple(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
     return tuple(facts)
