@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -29,6 +30,8 @@ COLOURS: Final = {
 
 UNFINISHED: Final = "#ee6677"
 _LABELLED: Final = 400
+_LABEL_WIDTH: Final = 0.003
+"""Share of the picture's width that one letter of a label takes; shorter bars have no label."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,23 @@ def draw(
     bars = [bar for bar in bars if bar.end > begin]
     lines = {track: line for line, track in enumerate(tracks)}
     labelled = len(bars) <= _LABELLED
+    window = (end - begin) * 1e3
     spans: dict[tuple[int, str, bool, bool], list[tuple[float, float]]] = {}
     for bar in bars:
         line, left, width = lines[bar.track], bar.start * 1e3, (bar.end - bar.start) * 1e3
         spans.setdefault((line, bar.kind, bar.finished, bar.thin), []).append((left, width))
-        if labelled and not bar.thin:
+        if labelled and not bar.thin and width > _LABEL_WIDTH * len(bar.label) * window:
             middle = (max(left, begin * 1e3) + left + width) / 2
-            axis.text(middle, line, bar.label, ha="center", va="center", size=6, color="white")
+            axis.text(
+                middle,
+                line,
+                bar.label,
+                ha="center",
+                va="center",
+                size=6,
+                color="white",
+                clip_on=True,
+            )
     # One collection a track and kind: a picture of a long run has a hundred thousand bars.
     for (line, kind, finished, thin), boxes in spans.items():
         axis.broken_barh(
@@ -82,6 +95,16 @@ def draw(
     axis.set_title(title, loc="left", fontsize=9)
     _legend(figure, bars)
     return figure
+
+
+def _write(axis: Axes, at: float, line: int, bar: Bar) -> None:
+    """Label a bar; on the hatching of one that never ends the label has a ground of its own."""
+    colour, box = "white", None
+    if not bar.finished:
+        colour, box = "#222222", {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0}
+    text = axis.text(at, line, bar.label, ha="center", va="center", size=6, color=colour)
+    text.set_clip_on(True)
+    text.set_bbox(box)
 
 
 def _legend(figure: Figure, bars: Sequence[Bar]) -> None:

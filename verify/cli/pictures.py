@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
 from frontier.des import Simulation
+from frontier.durations import MILLISECOND
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
@@ -45,7 +46,9 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
 
     Of a long schedule the last instants are drawn, those that its story tells.
     """
-    scenario, timeline = witness.scenario, timeline_of(witness)
+    instants = witness.instants
+    begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
+    scenario, timeline = witness.scenario, timeline_of(witness, begin)
     tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
     bars = [
         Bar(
@@ -59,8 +62,7 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
         )
         for span in timeline.spans
     ]
-    told = witness.instants[-MOST_STEPS:] if len(witness.instants) > MOST_STEPS else (0,)
-    return draw(title, tracks, bars, timeline.end / 1e9, told[0] / 1e3)
+    return draw(title, tracks, bars, timeline.end / 1e9, begin / 1e9)
 
 
 def waits_picture(analysis: WaitFor, title: str) -> Figure:
