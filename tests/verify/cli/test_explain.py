@@ -94,3 +94,14 @@ def test_explore_refuses_what_it_cannot_serve(program):
     done = program("explore", "published-deadlock", "--port", 70000)
     assert done.code == 2
     assert "between 0 and 65535" in done.err
+
+
+def test_a_run_of_hundreds_of_requests_is_explained_on_one_small_page(program, tmp_path):
+    log, page = tmp_path / "run.jsonl", tmp_path / "run.html"
+    shape = "--lanes 4 --stages 2 --layers 2 --requests 300 --decode 3 --arrivals poisson:40"
+    more = ("--seed", "1", "--rooms", "shared")
+    assert program("simulate", *shape.split(" "), *more, "--events", log).code == 1
+    done = program("explain", log, "--html", page)
+    assert done.code == 0, done.err
+    assert "instants are not told" in done.out
+    assert page.stat().st_size < 1_000_000
