@@ -38,10 +38,11 @@ class Routing:
         self.hashes: Array = np.zeros(capacity, np.uint64)
         self.order: Array = np.zeros(capacity, np.int32)
         self.offsets: Array = np.zeros(SHARDS + 1, np.int64)
+        self._at: Array = np.zeros(SHARDS, np.int64)
 
     def fill(self, block: Block) -> None:
         """Group the block's successors."""
-        route(block.rows, block.count, self.hashes, self.order, self.offsets)
+        route(block.rows, block.count, self.hashes, self.order, self.offsets, self._at)
 
     def share(self, shard: int) -> Array:
         """Numbers of the successors that belong to a shard, in order."""
