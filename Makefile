@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+REPORTS := $(basename $(notdir $(filter-out reports/__init__.py,$(wildcard reports/*.py))))
 
 .PHONY: setup check test test-heavy lint bench reports clean
 
@@ -32,7 +33,7 @@ bench: setup
 	$(BIN)/frontier-verify bench
 
 reports: setup
-	$(BIN)/frontier-verify reports
+	set -e; for page in $(REPORTS); do $(BIN)/python -m reports.$$page; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

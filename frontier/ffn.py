@@ -236,7 +236,8 @@ class FfnReplica:
 
     # ---------------------------------------------------------------- handling
 
-    def _lanes_of(self, group: Batch) -> tuple[int, ...]:
+    def schedulers_of(self, group: Batch) -> tuple[int, ...]:
+        """Numbers of the schedulers that a group's children, or its one batch, are pushed on."""
         return self._ep_lanes if group.phase == EXPERT else (group.lane,)
 
     def _group(self, event: Event) -> list[Event]:
@@ -247,7 +248,7 @@ class FfnReplica:
         self.arrived += 1
         if self.config.admission.ticket_at == "arrival":
             self._mint(group)
-        lanes = self._lanes_of(group)
+        lanes = self.schedulers_of(group)
         for lane in lanes:
             self.schedulers[lane].push(group)
         wake = [self._schedule(lane) for lane in lanes if not self.schedulers[lane].busy]
@@ -290,7 +291,7 @@ class FfnReplica:
 
     def _end(self, event: Event) -> list[Event]:
         group = batch_of(event)
-        own = self._lanes_of(group)
+        own = self.schedulers_of(group)
         for lane in own:
             self.schedulers[lane].running = None
         self.unfinished.pop(group, None)

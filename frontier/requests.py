@@ -75,8 +75,17 @@ def uniform_requests(
     )
 
 
-_SECONDS: Final = ("arrival_s", "time_s", "arrived_at", "arrival", "time")
-_MILLISECONDS: Final = ("arrival_ms", "time_ms")
+_SECONDS: Final = (
+    "arrival_s",
+    "arrival_time_s",
+    "arrival_time",
+    "arrived_at",
+    "arrival",
+    "time_s",
+    "time",
+    "timestamp",
+)
+_MILLISECONDS: Final = ("arrival_ms", "arrival_time_ms", "time_ms")
 _PREFILL: Final = ("prefill_tokens", "num_prefill_tokens")
 _DECODE: Final = ("decode_tokens", "num_decode_tokens")
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from models.scenario import Scenario, ScenarioError, read_toml
+from models.scenario import ScenarioError, read_toml
+from models.subjects import AnyScenario, scenario_of
 
 CASES: Final = Path(__file__).parent / "cases"
 _EXPECTATIONS: Final = ("verdict", "class", "states", "transitions", "depth", "violating_states")
@@ -53,15 +54,18 @@ class Expectation:
 class Case:
     """A named scenario with its expectation.
 
-    ``twin`` names the case one change away that holds, for every violated one.
+    ``twin`` names the case one change away that holds, for every violated one. ``asked`` and
+    ``fairness`` say what is checked, None meaning what is usual for the scenario.
     """
 
     name: str
     title: str
     reason: str
-    scenario: Scenario
+    scenario: AnyScenario
     expect: Expectation
     twin: str | None
+    asked: str | None = None
+    fairness: str | None = None
 
 
 def load_case(path: Path) -> Case:
@@ -79,7 +83,7 @@ def load_case(path: Path) -> Case:
             name=path.stem,
             title=content["title"],
             reason=" ".join(content["reason"].split()),
-            scenario=Scenario.of(content["scenario"]),
+            scenario=scenario_of(content["scenario"]),
             expect=Expectation(
                 verdict=expect["verdict"],
                 classification=expect.get("class"),
@@ -90,6 +94,8 @@ def load_case(path: Path) -> Case:
                 reached=tuple(expect.get("reached", ())),
             ),
             twin=content.get("twin"),
+            asked=content.get("property"),
+            fairness=content.get("fairness"),
         )
     except KeyError as error:
         raise ScenarioError(f"{path} lacks {error.args[0]!r}") from None
@@ -120,13 +126,13 @@ def find_case(name: str) -> Case:
     raise ScenarioError(f"no case named {name!r} in the catalogue{hint}")
 
 
-def load_scenario(path: Path) -> Scenario:
+def load_scenario(path: Path) -> AnyScenario:
     """Read a scenario from a TOML file: fields at the top level, or in a table ``[scenario]``."""
     content = read_toml(path)
     values = content.get("scenario", content)
     if not isinstance(values, dict):
         raise ScenarioError(f"{path}: scenario must be a table, got {values!r}")
     try:
-        return Scenario.of(values)
+        return scenario_of(values)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None

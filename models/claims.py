@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
+    CHILD_DONE,
+    COMBINE_END,
     STAGE_END,
     STAGE_SCHEDULE,
     STAND_IN,
     WAVE_END,
     Event,
 )
+from frontier.ffn import FfnReplica
 from frontier.replica import Replica
+from frontier.tickets import EP_WAVE, FULL_STAGE_WORLD
 from models.contexts import ExplainingContext
 
 Claim = Callable[[Replica, Event, Sequence[Event]], bool]
@@ -74,22 +78,56 @@ _CLAIMS: Final[dict[str, tuple[tuple[str, ...], Claim]]] = {
 }
 
 
-class ReachedClaims:
-    """An observer that notes which claims have come true."""
+def _second_child(replica: FfnReplica, event: Event, follow: Sequence[Event]) -> bool:
+    if not follow or follow[0].kind != CHILD_DONE:
+        return False
+    running = [s.running for n, s in enumerate(replica.schedulers) if n != event.lane]
+    return follow[0].batch in running
 
-    def __init__(self) -> None:
-        self.reached: dict[str, bool] = dict.fromkeys(_CLAIMS, False)
+
+def _waits_behind(scope: str) -> Callable[[FfnReplica, Event, Sequence[Event]], bool]:
+    def holds(replica: FfnReplica, event: Event, follow: Sequence[Event]) -> bool:
+        scheduler = replica.schedulers[event.lane]
+        if follow or scheduler.busy or not scheduler.queue:
+            return False
+        own = replica.tickets[scheduler.queue[0]].admission_seq
+        queued = replica.context.queued_tickets
+        return any(t.scope == scope and t.admission_seq < own for t in queued)
+
+    return holds
+
+
+GROUP_CLAIMS: Final[dict[str, tuple[tuple[str, ...], Callable[..., bool]]]] = {
+    "a wave ended": ((COMBINE_END,), lambda *_: True),
+    "a dense group ended": ((STAGE_END,), lambda *_: True),
+    "a sibling found its wave's ticket active": ((STAGE_SCHEDULE,), _second_child),
+    "a group waited behind a queued wave": ((STAGE_SCHEDULE,), _waits_behind(EP_WAVE)),
+    "a group waited behind a queued dense group": (
+        (STAGE_SCHEDULE,),
+        _waits_behind(FULL_STAGE_WORLD),
+    ),
+}
+
+
+class ReachedClaims:
+    """An observer that notes which claims, of lanes unless others are given, have come true."""
+
+    def __init__(
+        self, claims: Mapping[str, tuple[tuple[str, ...], Callable[..., bool]]] = _CLAIMS
+    ) -> None:
+        self.reached: dict[str, bool] = dict.fromkeys(claims, False)
+        self._claims = claims
         self._open: dict[str, list[str]] = {}
-        for name, (kinds, _) in _CLAIMS.items():
+        for name, (kinds, _) in claims.items():
             for kind in kinds:
                 self._open.setdefault(kind, []).append(name)
 
-    def __call__(self, replica: Replica, event: Event, follow: Sequence[Event]) -> None:
+    def __call__(self, replica: Any, event: Event, follow: Sequence[Event]) -> None:
         """Look at one handled event."""
         waiting = self._open.get(event.kind)
         if not waiting:
             return
         for name in list(waiting):
-            if self.reached[name] or _CLAIMS[name][1](replica, event, follow):
+            if self.reached[name] or self._claims[name][1](replica, event, follow):
                 self.reached[name] = True
                 waiting.remove(name)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
+from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from models.contexts import ExplainingContext
+from models.group_view import group_note
 from models.waits import (
     CIRCULAR_WAIT,
     CORE_ERROR,
@@ -125,6 +127,8 @@ class Narrator:
         return lines
 
     def _note(self, system: Any, event: Event, follow: Sequence[Event]) -> str:
+        if isinstance(system, FfnReplica):
+            return group_note(system, event, follow)
         if not isinstance(system, Replica):
             return ""
         wave = next((e for e in follow if e.kind == WAVE_END), None)

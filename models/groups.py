@@ -66,6 +66,11 @@ class GroupScenario:
         return False
 
     @property
+    def context_notes(self) -> tuple[str, ...]:
+        """Nothing: the stage runs over the core's own context."""
+        return ()
+
+    @property
     def config(self) -> FfnConfig:
         """Shape and rule for the core."""
         return FfnConfig(self.ep_size, self.full_stages, admission_rule(self.admission))

@@ -19,16 +19,19 @@ from models.marks import (
     OPPORTUNITY,
     OVERTAKEN,
     WAVE_ENDED,
+    WAVE_OVERTAKEN,
     Mark,
 )
 from models.quiescent import ProtocolState
 from verify.bounds import most_during_wait
 from verify.fairness import Compassion, Edges, Fairness, Index, Justice, Mask
-from verify.liveness import Lasso, LeadsTo, find_lasso
+from verify.liveness import Lasso, LeadsTo, find_lasso, path_to_transition
 
 PROGRESS: Final = "progress"
 STARVATION: Final = "starvation"
 FAIRNESS: Final = ("weak", "strong", "none")
+
+WAVE_ORDER: Final = "wave_order"
 
 LIVELOCK: Final = "livelock"
 PARTIAL_DEADLOCK: Final = "partial_deadlock"
@@ -56,6 +59,9 @@ class LaneGraph:
     lanes, stages
         Shape of the replica.
     """
+
+    queues_waves = False
+    """Whether EP waves have tickets of their own in the FIFO."""
 
     def __init__(
         self, edges: Edges, states: Sequence[ProtocolState], lanes: int, stages: int
@@ -90,6 +96,10 @@ class LaneGraph:
         if isinstance(context, ContextSnapshot):
             self.wave[number, index] = any(scope == EP_WAVE for scope, _ in context.active)
 
+    def who(self, lane: int) -> str:
+        """Name of a lane in messages."""
+        return f"lane {lane}"
+
     def marked(self, kind: str, lane: int = -1, stage: int = -1) -> Mask:
         """Transitions that carry a mark."""
         return self.edges.labelled(_holds(Mark(kind, lane, stage)))
@@ -116,7 +126,7 @@ class LaneGraph:
             raise ValueError(f"fairness must be one of {', '.join(FAIRNESS)}, got {name!r}")
         pairs = tuple(
             Compassion(
-                f"admission of lane {lane} at stage {stage}",
+                f"admission of {self.who(lane)} at stage {stage}",
                 self.marked(OPPORTUNITY, lane, stage),
                 self.marked(ADMITTED, lane, stage),
             )
@@ -137,7 +147,7 @@ class LaneGraph:
         """
         if PROGRESS in names:
             for lane in range(self.lanes):
-                message = f"lane {lane} has work but never ends a batch again"
+                message = f"{self.who(lane)} has work but never ends a batch again"
                 yield LaneProperty(PROGRESS, lane, -1, self._ends(lane, message))
             for stage in np.flatnonzero(self.wave.any(axis=1)).tolist():
                 message = f"an EP wave dispatched at stage {stage} never ends"
@@ -147,7 +157,7 @@ class LaneGraph:
         if STARVATION in names:
             for lane in range(self.lanes):
                 for stage in range(self.stages):
-                    message = f"a ticket of lane {lane} at stage {stage} is never admitted"
+                    message = f"a ticket of {self.who(lane)} at stage {stage} is never admitted"
                     goal = self.marked(ADMITTED, lane, stage)
                     prop = LeadsTo(STARVATION, message, self.queued[lane, stage], goal)
                     yield LaneProperty(STARVATION, lane, stage, prop)
@@ -174,7 +184,7 @@ class LaneGraph:
     def partial_deadlock(self, lane: int, fairness: Fairness) -> tuple[LeadsTo, Lasso] | None:
         """Lasso to a state in which the lane is stuck for ever while events go on, or None."""
         stuck = self.stuck(lane)
-        message = f"lane {lane} can never end a batch again, while others go on for ever"
+        message = f"{self.who(lane)} can never end a batch again, while others go on for ever"
         prop = LeadsTo(PROGRESS, message, stuck, self.ended[lane])
         lasso = find_lasso(self.edges, prop, fairness)
         return None if lasso is None or not lasso.cycle else (prop, lasso)
@@ -237,7 +247,7 @@ class Finding:
     @property
     def rank(self) -> tuple[int, bool, int]:
         """Order in which violations are told: the more specific class and property first."""
-        order = (None, PARTIAL_DEADLOCK, LIVELOCK, STARVATION)
+        order = (None, WAVE_ORDER, PARTIAL_DEADLOCK, LIVELOCK, STARVATION)
         depth = 0 if self.lasso is None else len(self.lasso.stem)
         return order.index(self.classification), self.name != self.classification, depth
 
@@ -264,11 +274,23 @@ def judge_liveness(graph: LaneGraph, names: Sequence[str], fairness: str) -> Liv
     """Judge the liveness properties of these names under the named fairness."""
     assumed, nothing = graph.fairness(fairness), graph.fairness("none")
     findings = tuple(_judge(graph, prop, assumed, nothing) for prop in graph.properties(names))
+    if STARVATION in names and graph.queues_waves:
+        findings += (_wave_order(graph),)
     overtaken = tuple(
         tuple(graph.overtaken(lane, stage) for stage in range(graph.stages))
         for lane in range(graph.lanes)
     )
     return Liveness(fairness, findings, overtaken)
+
+
+def _wave_order(graph: LaneGraph) -> Finding:
+    """Judge that no ticket passes a queued EP wave: a shortest path to one that does, or none.
+
+    This is safety: fairness plays no part, and so there is no control without it.
+    """
+    lasso = path_to_transition(graph.edges, graph.marked(WAVE_OVERTAKEN))
+    message = "a queued EP wave is overtaken"
+    return Finding(WAVE_ORDER, -1, -1, message, lasso, None if lasso is None else WAVE_ORDER, None)
 
 
 def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from frontier.events import (
     ATTENTION_DONE,
     BATCH_END,
+    COMBINE_END,
     STAGE_END,
     STAGE_SCHEDULE,
     WAVE_END,
+    Batch,
     Event,
 )
+from frontier.ffn import FfnReplica
 from frontier.replica import Replica
+from frontier.tickets import EP_WAVE
 from models.contexts import ExplainingContext
-from models.quiescent import Action, CheckableSystem, ProtocolState, QuiescentModel
+from models.quiescent import (
+    Action,
+    CheckableSystem,
+    Observer,
+    ProtocolState,
+    QuiescentModel,
+)
 
 OLDEST_FIRED: Final = "oldest_fired"
 ENDED: Final = "ended"
@@ -23,6 +33,7 @@ ADMITTED: Final = "admitted"
 OPPORTUNITY: Final = "opportunity"
 OVERTAKEN: Final = "overtaken"
 WAVE_ENDED: Final = "wave_ended"
+WAVE_OVERTAKEN: Final = "wave_overtaken"
 
 
 class Mark(NamedTuple):
@@ -31,6 +42,7 @@ class Mark(NamedTuple):
     ``ended``: a batch of the lane left its last stage. ``admitted``: the lane was admitted.
     ``opportunity``: the lane, not busy, would have been admitted at that moment. ``overtaken``:
     a ticket behind the lane's first one was admitted while the lane was not busy.
+    ``wave_overtaken``: a ticket behind a queued EP wave was admitted.
     """
 
     kind: str
@@ -53,8 +65,11 @@ class Marker:
         """Return the marks since the last :meth:`begin`."""
         return tuple(self._marks)
 
-    def __call__(self, replica: Replica, event: Event, follow: Sequence[Event]) -> None:
+    def __call__(self, system: Any, event: Event, follow: Sequence[Event]) -> None:
         """Look at one handled event."""
+        self._look(system, event, follow)
+
+    def _look(self, replica: Any, event: Event, follow: Sequence[Event]) -> None:
         if event.kind == BATCH_END:
             self._marks.append(Mark(ENDED, event.lane))
             return
@@ -92,6 +107,44 @@ class Marker:
 _RUNS: Final = (ATTENTION_DONE, STAGE_END)
 
 
+class GroupMarker(Marker):
+    """As :class:`Marker`, for a ``DECODE_FFN`` stage: its lanes are the schedulers, at stage 0."""
+
+    def _look(self, replica: Any, event: Event, follow: Sequence[Event]) -> None:
+        if event.kind in (COMBINE_END, STAGE_END) and event.batch is not None:
+            if event.kind == COMBINE_END:
+                self._marks.append(Mark(WAVE_ENDED, -1, 0))
+            self._marks += [Mark(ENDED, lane) for lane in replica.schedulers_of(event.batch)]
+        elif event.kind == STAGE_SCHEDULE and follow and follow[0].batch is not None:
+            self._admission(replica, event.lane, follow[0].batch)
+        if self._opportunities:
+            self._look_at_heads(replica)
+
+    def _admission(self, replica: FfnReplica, lane: int, group: Batch) -> None:
+        """Mark an admission, and whom the first child of a group overtakes with its ticket."""
+        others = [n for n in replica.schedulers_of(group) if n != lane]
+        if not any(replica.schedulers[n].running == group for n in others):
+            own = replica.tickets[group].admission_seq
+            behind = [t for t in replica.context.queued_tickets if t.admission_seq < own]
+            self._marks += [Mark(WAVE_OVERTAKEN) for t in behind if t.scope == EP_WAVE]
+            ahead = {t.operation_id for t in behind}
+            self._marks += [
+                Mark(OVERTAKEN, number, 0)
+                for number, s in enumerate(replica.schedulers)
+                if number != lane and not s.busy and s.queue and s.queue[0] in ahead
+            ]
+        self._marks.append(Mark(ADMITTED, lane, 0))
+
+    def _look_at_heads(self, replica: FfnReplica) -> None:
+        context = replica.context
+        for lane, scheduler in enumerate(replica.schedulers):
+            if not scheduler.busy and scheduler.queue:
+                ticket = replica.tickets.get(scheduler.queue[0])
+                mark = Mark(OPPORTUNITY, lane, 0)
+                if ticket is not None and not context.refusals(ticket) and mark not in self._marks:
+                    self._marks.append(mark)
+
+
 class MarkedModel(QuiescentModel):
     """The quiescent model with a marker that is told where each transition begins."""
 
@@ -100,7 +153,7 @@ class MarkedModel(QuiescentModel):
         make_system: Callable[[], CheckableSystem],
         ties: bool,
         marker: Marker,
-        observers: Sequence[Callable[[Replica, Event, Sequence[Event]], None]] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         super().__init__(make_system, ties, (*observers, marker))
         self.marker = marker

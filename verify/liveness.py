@@ -65,6 +65,17 @@ def find_lasso(edges: Edges, prop: LeadsTo, fairness: Fairness) -> Lasso | None:
     return lasso
 
 
+def path_to_transition(edges: Edges, wanted: Mask) -> Lasso | None:
+    """Return a shortest path that ends with a wanted transition, or None if there is none."""
+    found = np.flatnonzero(wanted)
+    if not len(found):
+        return None
+    depth = np.array(edges.graph.depth, dtype=np.int64)
+    edge = int(found[np.argmin(depth[edges.sources[found]])])
+    initial, stem = edges.graph.path_to(int(edges.sources[edge]))
+    return Lasso(initial, (*stem, int(edges.numbers[edge])), (), int(edges.targets[edge]))
+
+
 def _lasso_into(
     edges: Edges, prop: LeadsTo, fairness: Fairness, part: FairPart, accepting: Mask
 ) -> Lasso | None:

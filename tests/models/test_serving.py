@@ -1,6 +1,8 @@
 """Serving systems in timed runs: roles, outcomes, order at the FFN, ledger and metrics."""
 
 import json
+import random
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -167,6 +169,28 @@ def test_the_deadlock_is_read_from_the_state_and_explained():
     assert explained["classification"] == "circular_wait"
     assert explained["wait_for"]["cycle"][0]["from"] == "lane 1 at stage 0"
     assert explained["stages"][0]["rooms"][0]["waits_for"] == [0]
+
+
+def test_the_signature_is_the_circular_wait_of_strict_fifo():
+    """Over random shapes and times the class read from the state and the analysis agree."""
+    rng, seen = random.Random(2), Counter()
+    for seed in range(200):
+        described = spec(
+            lanes=rng.randint(2, 4),
+            stages=rng.randint(1, 3),
+            layers=rng.randint(1, 2),
+            requests=rng.randint(2, 12),
+            decode=rng.randint(1, 3),
+            admission=ADMISSION_RULES["strict_fifo"],
+            burst=rng.random() < 0.7,
+        )
+        run, _ = run_of(described, RandomDurations(1, 6, seed))
+        explanation = run.explain()
+        circular = explanation is not None and explanation.classification == "circular_wait"
+        assert (run.outcome == "admission_deadlock") == circular
+        seen[run.outcome] += 1
+    assert len(seen) == 3
+    assert min(seen.values()) > 20
 
 
 def late_join(stand_in):

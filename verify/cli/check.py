@@ -17,6 +17,7 @@ from verify.cli.engines import ENGINES, EngineOptions, check_with, obstacle_to_p
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.render import live_progress, out, print_result, verdict_markup
 from verify.cli.report import check_page
+from verify.cli.same_as import check_same_as, print_comparison
 from verify.limits import Limits
 from verify.report.page import render_page
 
@@ -74,6 +75,9 @@ def check(
     rooms: opt.Rooms = None,
     arrivals: opt.Arrivals = None,
     phases: opt.Phases = None,
+    groups: opt.Groups = None,
+    ep_size: opt.EpSize = None,
+    full_stages: opt.FullStages = None,
     workload: opt.WorkloadKind = None,
     slots: opt.Slots = None,
     steps: opt.Steps = None,
@@ -91,6 +95,13 @@ def check(
         typer.Option(
             help="Of progress and starvation: weak (every pending event fires), strong (and a "
             "lane that could be admitted again and again is), or none."
+        ),
+    ] = None,
+    same_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Ask instead whether another admission rule gives the same graph.",
         ),
     ] = None,
     context: opt.Context = None,
@@ -173,6 +184,9 @@ def check(
         "rooms": rooms,
         "arrivals": arrivals,
         "phases": phases,
+        "groups": groups,
+        "ep_size": ep_size,
+        "full_stages": full_stages,
         "workload": workload,
         "slots": slots,
         "steps": steps,
@@ -186,14 +200,22 @@ def check(
     )
     require_writable(json_file)
     require_writable(report)
-    if source is None and all(value is None for value in (*given.values(), asked, fairness)):
+    questions = (asked, fairness, same_as)
+    if source is None and all(value is None for value in (*given.values(), *questions)):
         if report is not None:
             raise UsageError("--report is of one scenario; name a case or describe a scenario")
         if engines.packed_only not in (None, "--threads"):
             raise UsageError(f"{engines.packed_only} needs one scenario, not the whole catalogue")
         code, data = _check_catalogue(limits, engines, quiet=str(json_file) == "-")
     else:
-        scenario = opt.scenario_from(source, given)
+        scenario = opt.any_scenario_from(source, given)
+        if same_as is not None:
+            comparison = check_same_as(scenario, same_as, limits)
+            if str(json_file) != "-":
+                print_comparison(comparison)
+            if json_file is not None:
+                emit(json_file, json.dumps(comparison.to_json(), indent=1))
+            raise typer.Exit(comparison.exit_code)
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_with(
@@ -243,7 +265,10 @@ def _check_catalogue(
             chosen = replace(engines, engine="reference", threads=None)
             not_packed += 1
         with live_progress(case.name) as progress:
-            result = check_with(case.scenario, chosen, limits=limits, progress=progress)
+            question = Question.of(case.scenario, case.asked, case.fairness)
+            result = check_with(
+                case.scenario, chosen, question=question, limits=limits, progress=progress
+            )
         data = result.to_json()
         differences = case.expect.differences(data)
         rows.append({"case": case.name, "differences": differences, **data})

@@ -7,24 +7,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from frontier.events import Event
-from models.claims import ReachedClaims
 from models.explanation import after_instants, explain
-from models.invariants import lane_invariants
+from models.groups import GroupScenario
 from models.lasso_story import STOPPED_RUN, Round, narrated_run, tell
 from models.liveness import (
     FAIRNESS,
     PROGRESS,
     STARVATION,
+    WAVE_ORDER,
     Finding,
-    LaneGraph,
     Liveness,
     judge_liveness,
 )
-from models.marks import MarkedModel, Marker
+from models.marks import MarkedModel
 from models.quiescent import Action, Handled, ProtocolState, QuiescentModel, QuiescentRun
-from models.scenario import Scenario, ScenarioError
-from models.view import describe_event, describe_stages
-from models.waits import CORE_ERROR, INVARIANT_VIOLATION, classify, lane_waits
+from models.scenario import ScenarioError
+from models.subjects import (
+    AnyScenario,
+    claims_of,
+    graph_of,
+    invariants_of,
+    marker_of,
+    scenario_of,
+    stages_of,
+    waits_of,
+)
+from models.view import describe_event
+from models.waits import CORE_ERROR, INVARIANT_VIOLATION, classify
 from verify.explorer import Exploration, explore
 from verify.fairness import Edges
 from verify.limits import Limits, ProgressCallback
@@ -64,9 +73,11 @@ class Question:
                 )
 
     @staticmethod
-    def of(scenario: Scenario, asked: str | None = None, fairness: str | None = None) -> Question:
-        """Return the question for a scenario: all of a closed workload, else ``drained``."""
-        usual = "all" if scenario.workload == "closed" else "drained"
+    def of(
+        scenario: AnyScenario, asked: str | None = None, fairness: str | None = None
+    ) -> Question:
+        """Return the question for a scenario: ``drained`` of finite batches, else ``all``."""
+        usual = "all" if scenario.endless or isinstance(scenario, GroupScenario) else "drained"
         return Question(asked or usual, fairness or "weak")
 
     @property
@@ -78,7 +89,7 @@ class Question:
 
 
 def properties_of(
-    scenario: Scenario, model: QuiescentModel, question: Question | None = None
+    scenario: AnyScenario, model: QuiescentModel, question: Question | None = None
 ) -> tuple[Property[ProtocolState], ...]:
     """Return what every reachable state of a scenario must satisfy."""
     drained: Property[ProtocolState] = never_drained(
@@ -88,7 +99,7 @@ def properties_of(
     return (
         invariant("core_error", _core_error),
         *((drained,) if asked in ("drained", "all") else ()),
-        *lane_invariants(scenario.config),
+        *invariants_of(scenario),
     )
 
 
@@ -118,7 +129,7 @@ class CheckResult:
     ``engine`` is the one that explored; ``details`` are JSON fields that only it has.
     """
 
-    scenario: Scenario
+    scenario: AnyScenario
     exploration: Exploration[ProtocolState]
     reached: dict[str, bool]
     witnesses: tuple[Witness, ...]
@@ -226,7 +237,7 @@ def overtaken_json(liveness: Liveness) -> dict[str, Any]:
 
 
 def check_scenario(
-    scenario: Scenario,
+    scenario: AnyScenario,
     *,
     question: Question | None = None,
     limits: Limits | None = None,
@@ -235,15 +246,15 @@ def check_scenario(
 ) -> CheckResult:
     """Explore every timing of a scenario and explain the shortest violation, or all of them."""
     question = question or Question.of(scenario)
-    claims = ReachedClaims()
-    marker = Marker(opportunities=question.fairness == "strong")
+    claims = claims_of(scenario)
+    marker = marker_of(scenario, opportunities=question.fairness == "strong")
     model = MarkedModel(scenario.make_replica, scenario.ties, marker, (claims,))
     result = explore(
         model,
         properties_of(scenario, model, question),
         limits=limits,
         progress=progress,
-        must_terminate=scenario.workload == "finite",
+        must_terminate=not scenario.endless,
         label=marker.label if question.liveness else None,
     )
     liveness = None
@@ -262,10 +273,10 @@ def check_scenario(
 
 
 def _with_liveness(
-    scenario: Scenario, question: Question, result: Exploration[ProtocolState]
+    scenario: AnyScenario, question: Question, result: Exploration[ProtocolState]
 ) -> tuple[Exploration[ProtocolState], Liveness]:
     """Judge liveness on a graph all of whose states are good; the verdict is then about both."""
-    graph = LaneGraph(Edges(result.graph), result.states, scenario.lanes, scenario.stages)
+    graph = graph_of(scenario, Edges(result.graph), result.states)
     liveness = judge_liveness(graph, question.liveness, question.fairness)
     violations = tuple(
         Violation(f.name, f.message, f.lasso.entry, f.lasso.initial, f.lasso.stem, f.lasso.cycle)
@@ -292,7 +303,7 @@ def _play(
         yield instant, run.fire(action)
 
 
-def _encoded(scenario: Scenario, violation: Violation, reached: ProtocolState) -> str:
+def _encoded(scenario: AnyScenario, violation: Violation, reached: ProtocolState) -> str:
     cycle = violation.cycle or ()
     return encode(
         EncodedPath(
@@ -306,7 +317,7 @@ def _encoded(scenario: Scenario, violation: Violation, reached: ProtocolState) -
 
 
 def witness_of(
-    scenario: Scenario, model: QuiescentModel, violation: Violation, expected: ProtocolState
+    scenario: AnyScenario, model: QuiescentModel, violation: Violation, expected: ProtocolState
 ) -> Witness:
     """Replay a violation on a live core and explain the state it ends in.
 
@@ -320,7 +331,7 @@ def witness_of(
     reached = run.state()
     if reached != expected:
         raise AssertionError(f"the replay of {violation} ends in {reached}, not in {expected}")
-    analysis = lane_waits(run.system, run.pending)  # type: ignore[arg-type]
+    analysis = waits_of(run.system, run.pending)
     if run.failure is not None:
         classification, message = CORE_ERROR, str(run.failure)
     elif violation.property_name == "drained":
@@ -328,13 +339,13 @@ def witness_of(
     else:
         classification, message = INVARIANT_VIOLATION, violation.message
     text = explain(classification, analysis, after_instants(violation.depth), message)
-    stages = describe_stages(run.system)  # type: ignore[arg-type]
+    stages = stages_of(run.system)
     encoded = _encoded(scenario, violation, reached)
     return Witness(violation, encoded, schedule, classification, analysis, stages, text)
 
 
 def lasso_witness(
-    scenario: Scenario,
+    scenario: AnyScenario,
     model: QuiescentModel,
     violation: Violation,
     finding: Finding,
@@ -359,10 +370,13 @@ def lasso_witness(
         handled += events
     if run.state() != entry:
         raise AssertionError(f"the cycle of {violation} does not end where it began")
-    analysis = lane_waits(replica, run.pending)
+    analysis = waits_of(replica, run.pending)
     encoded = _encoded(scenario, violation, entry)
-    stages = describe_stages(replica)
-    if not run.pending:
+    stages = stages_of(replica)
+    if finding.name == WAVE_ORDER:
+        classification = WAVE_ORDER
+        text = explain(classification, analysis, after_instants(violation.depth), violation.message)
+    elif not run.pending:
         classification = classify(analysis)
         text = explain(classification, analysis, after_instants(violation.depth), violation.message)
     else:
@@ -377,7 +391,7 @@ def lasso_witness(
     )
 
 
-def open_path(encoded: str) -> tuple[Scenario, EncodedPath]:
+def open_path(encoded: str) -> tuple[AnyScenario, EncodedPath]:
     """Decode a path and build its scenario.
 
     Raises
@@ -387,6 +401,6 @@ def open_path(encoded: str) -> tuple[Scenario, EncodedPath]:
     """
     path = decode(encoded)
     try:
-        return Scenario.of(path.scenario), path
-    except (ScenarioError, TypeError) as error:
+        return scenario_of(path.scenario), path
+    except (ScenarioError, TypeError, AttributeError) as error:
         raise PathError(f"the path's scenario is not valid here: {error}") from None

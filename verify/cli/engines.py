@@ -15,6 +15,7 @@ from models.packed.kernel import MET_OTHERWISE, STOOD_STILL
 from models.packed.lanes import PackedLanes, outside_domain
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
+from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Question, Witness, check_scenario, witness_of
 from verify.cli.errors import UsageError
 from verify.explorer import Exploration
@@ -64,15 +65,17 @@ class EngineOptions:
         return next((name for name, present in given.items() if present), None)
 
 
-def obstacle_to_packed(scenario: Scenario, question: Question) -> str | None:
+def obstacle_to_packed(scenario: AnyScenario, question: Question) -> str | None:
     """Say why the packed engine cannot answer a question, or None if it can."""
+    if not isinstance(scenario, Scenario):
+        return "the packed engine has no model of a stage fed by groups"
     if question.liveness:
         return f"the packed engine keeps no graph to judge {question.asked} on"
     return outside_domain(scenario)
 
 
 def check_with(
-    scenario: Scenario,
+    scenario: AnyScenario,
     options: EngineOptions,
     *,
     question: Question | None = None,
@@ -95,7 +98,7 @@ def check_with(
     if options.engine == "reference" and packed_only:
         raise UsageError(f"{packed_only} needs the packed engine; leave out --engine reference")
     if options.engine in ("packed", "both") or packed_only:
-        if obstacle is not None:
+        if obstacle is not None or not isinstance(scenario, Scenario):
             raise UsageError(
                 f"the packed engine does not take this scenario: {obstacle}; "
                 "use --engine reference without options of the packed engine"
@@ -115,7 +118,7 @@ def check_with(
 
     if options.engine == "reference":
         return reference(limits)
-    if obstacle is not None:
+    if obstacle is not None or not isinstance(scenario, Scenario):
         result = reference(limits)
         return dataclasses.replace(result, details={"engine_reason": obstacle})
     smaller = min(SMALL, limits.max_states or SMALL)

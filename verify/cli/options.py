@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from models.catalogue import find_case, load_scenario
-from models.scenario import Scenario
+from models.groups import GroupScenario
+from models.scenario import Scenario, ScenarioError
+from models.subjects import AnyScenario
 
 _SHAPE = "Shape"
 _RULES = "Rules"
 _WORK = "Work"
+_GROUPS = "Queued EP waves"
 
 Source = Annotated[
     str | None,
@@ -56,6 +59,21 @@ Phases = Annotated[
     typer.Option(
         metavar="p,d;d,p", help="Phase of each batch, lane by lane.", rich_help_panel=_WORK
     ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="d,e;e,d",
+        help="Check a DECODE_FFN stage instead: dense and expert groups of each producer.",
+        rich_help_panel=_GROUPS,
+    ),
+]
+EpSize = Annotated[
+    int | None, typer.Option(help="EP lanes of the DECODE_FFN stage.", rich_help_panel=_GROUPS)
+]
+FullStages = Annotated[
+    int | None,
+    typer.Option(help="Full-stage schedulers that share its context.", rich_help_panel=_GROUPS),
 ]
 WorkloadKind = Annotated[
     str | None,
@@ -104,7 +122,7 @@ JsonFile = Annotated[
 ]
 
 
-def load_source(source: str) -> Scenario:
+def load_any_source(source: str) -> AnyScenario:
     """Return the scenario of a file (by its suffix or because it exists) or of a case."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
@@ -112,15 +130,29 @@ def load_source(source: str) -> Scenario:
     return find_case(source).scenario
 
 
+def load_source(source: str) -> Scenario:
+    """As :func:`load_any_source`, of lanes.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be read, or is a scenario of groups.
+    """
+    loaded = load_any_source(source)
+    if not isinstance(loaded, Scenario):
+        raise ScenarioError(f"{source} is a scenario of groups; expected one of lanes")
+    return loaded
+
+
 def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
-    """Build a scenario: the source's fields, with those given as options put over them.
+    """Build a scenario of lanes: the source's fields, with the options given put over them.
 
     A new number of lanes, batches or phases discards what the source says of the others.
 
     Raises
     ------
     ScenarioError
-        If the source cannot be read or the fields do not fit together.
+        If the source cannot be read, is no scenario of lanes, or the fields do not fit together.
     """
     given = {name: value for name, value in options.items() if value is not None}
     base: dict[str, Any] = {}
@@ -132,3 +164,23 @@ def scenario_from(source: str | None, options: dict[str, Any]) -> Scenario:
         if reshaped and "batches" not in given:
             del base["batches"]
     return Scenario.of({**base, **given})
+
+
+def any_scenario_from(source: str | None, options: dict[str, Any]) -> AnyScenario:
+    """As :func:`scenario_from`, and of groups if the options or the source name groups.
+
+    Raises
+    ------
+    ScenarioError
+        Also if fields of lanes and of groups are mixed.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    base = load_any_source(source).to_json() if source is not None else {}
+    if "groups" not in given and "groups" not in base:
+        for name in ("ep_size", "full_stages"):
+            if name in given:
+                raise ScenarioError(f"{name} is of a scenario of groups; add --groups")
+        return scenario_from(source, given)
+    if base and "groups" not in base:
+        raise ScenarioError(f"{source} is a scenario of lanes; leave out --groups")
+    return GroupScenario.of({**base, **given})

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from models.liveness import PROGRESS, STARVATION, Liveness
-from models.scenario import Scenario
+from models.groups import GroupScenario
+from models.liveness import PROGRESS, STARVATION, WAVE_ORDER, Liveness
+from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.limits import Progress, ProgressCallback
 
@@ -29,8 +30,10 @@ def verdict_markup(word: str) -> str:
     return f"[bold {_COLOURS.get(word, 'white')}]{word}[/]"
 
 
-def scenario_line(scenario: Scenario, timed: bool = False) -> str:
+def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     """One line that names shape, rules and work."""
+    if isinstance(scenario, GroupScenario):
+        return _group_line(scenario)
     batches = scenario.batches
     work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
     closed = scenario.workload == "closed"
@@ -45,6 +48,15 @@ def scenario_line(scenario: Scenario, timed: bool = False) -> str:
         f"{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, {arrivals}"
         f"{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
+
+
+def _group_line(scenario: GroupScenario) -> str:
+    producers = "; ".join(" ".join(script) for script in scenario.groups)
+    full = "" if scenario.full_stages == 1 else f", {scenario.full_stages} full-stage schedulers"
+    return (
+        f"DECODE_FFN stage fed by: {producers}; ep_size {scenario.ep_size}{full}, capacity 1, "
+        f"{scenario.admission}, ties {'on' if scenario.ties else 'off'}"
+    )
 
 
 def _progress_text(p: Progress) -> str:
@@ -144,9 +156,12 @@ def print_witness(witness: Witness) -> None:
 
 
 def _what_holds(result: CheckResult) -> str:
-    if result.scenario.workload == "finite":
-        return "every timing completes"
     asked = result.question.asked
+    if isinstance(result.scenario, GroupScenario):
+        order = ", waves in queue order, never overtaken" if asked in ("all", STARVATION) else ""
+        return f"every timing completes{order}"
+    if not result.scenario.endless:
+        return "every timing completes"
     parts = {
         "drained": "no timing ever drains",
         PROGRESS: "every lane ends batches for ever, and every wave ends",
@@ -171,10 +186,11 @@ def _print_liveness(liveness: Liveness) -> None:
         bad = [finding.message for finding in own if finding.lasso is not None]
         controls = sum(finding.control is not None for finding in own)
         verdict = verdict_markup("violated" if bad else "holds")
+        control = f"; without any fairness {controls} of {len(own)} such properties are violated"
         out.print(
-            f"  {name} {assumed}: {verdict}"
+            f"  {name} {'whatever is fair' if name == WAVE_ORDER else assumed}: {verdict}"
             + (f" ({'; '.join(bad)})" if bad else "")
-            + f"; without any fairness {controls} of {len(own)} such properties are violated"
+            + ("" if name == WAVE_ORDER else control)
         )
     bound = overtaken_json(liveness)
     most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"

@@ -9,8 +9,9 @@ import typer
 
 from models.explanation import Narrator, after_instants, explain
 from models.quiescent import QuiescentModel, QuiescentRun
-from models.view import describe_event, describe_stages
-from models.waits import CORE_ERROR, classify, lane_waits
+from models.subjects import stages_of, waits_of
+from models.view import describe_event
+from models.waits import CORE_ERROR, classify
 from verify.cli import options as opt
 from verify.cli.checking import open_path
 from verify.cli.errors import emit, require_writable
@@ -74,11 +75,11 @@ def replay(
         else "drained"
     )
     replica: Any = run.system
-    analysis = lane_waits(replica, run.pending)
+    analysis = waits_of(replica, run.pending)
     classification = (
         CORE_ERROR if run.failure else classify(analysis) if outcome == "drained" else None
     )
-    stages = describe_stages(replica)
+    stages = stages_of(replica)
     if not quiet:
         out.print()
         out.print(stage_table(stages))

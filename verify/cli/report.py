@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from models.explanation import after_instants, explanation_lines
+from models.groups import GroupScenario
 from models.scenario import Scenario
 from models.schedule import Schedule, play
 from models.story import tell, tell_known
@@ -120,11 +121,31 @@ def check_page(result: CheckResult) -> Page:
     endless = scenario.endless
     goal = "goes on, for any number of requests" if endless else "completes"
     why = (f"Every timing {goal}: all {data['states']:,} states were explored.",)
-    story = None if endless else tell_known(scenario, play(scenario, {}).schedule, None)
+    story = None
+    if isinstance(scenario, Scenario) and not endless:
+        story = tell_known(scenario, play(scenario, {}).schedule, None)
     return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
 
 
+def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    """Return the page of a violation at a stage fed by groups: its instants are facts."""
+    instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
+    name = witness.classification.replace("_", " ")
+    return Page(
+        title=f"{name} {after_instants(len(witness.schedule))}",
+        verdict="violated",
+        subtitle=scenario_line(scenario),
+        why=(witness.text,),
+        facts=(*facts, Fact("schedule", instants)),
+        drawings=(waits_drawing(witness.wait_for),),
+        mermaid=mermaid(witness.wait_for),
+        command=f"frontier-verify replay {witness.path}",
+    )
+
+
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    if isinstance(result.scenario, GroupScenario):
+        return _group_page(result.scenario, witness, facts)
     if witness.repeats is None:
         dossier = dossier_of(
             result.scenario, witness.schedule, witness.classification, witness.text

@@ -14,6 +14,7 @@ from models.regression import decides
 from models.scenario import Scenario
 from models.schedule import Played, play_exactly, walk_path
 from models.shrinking import Counterexample, counterexample_of
+from models.subjects import AnyScenario
 from models.witness import Witness, WitnessError, confirm, witness_of_json
 from verify.cli import options as opt
 from verify.cli.checking import open_path
@@ -78,17 +79,20 @@ def _violating(played: Played, what: str) -> Counterexample:
     return example
 
 
-def _require_finite(scenario: Scenario, what: str) -> None:
+def _require_finite(scenario: AnyScenario, what: str) -> Scenario:
+    if not isinstance(scenario, Scenario):
+        raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
     if scenario.endless:
         raise UsageError(
             f"{what} is of a closed workload, which goes on for ever; expected finite work "
             f"(workload = 'finite'): check and replay explain a lasso themselves"
         )
+    return scenario
 
 
 def _of_path(word: str, what: str) -> Source:
-    scenario, encoded = open_path(word)
-    _require_finite(scenario, what)
+    opened, encoded = open_path(word)
+    scenario = _require_finite(opened, what)
     return Source(_violating(walk_path(scenario, encoded), what), what)
 
 

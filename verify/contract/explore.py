@@ -148,7 +148,7 @@ class Explorer:
             if wrong is not None:
                 self._found(wrong, path, branch.calls)
             elif branch.state != node.position.state and not branch.open_ended:
-                yield _Node(branch, _moved(node.position, branch, call), path)
+                yield _Node(branch, moved(node.position, branch, call), path)
 
     def _misuse(self, node: _Node) -> Session:
         """Make the calls that must change nothing, in place, and look once at what they left.
@@ -225,8 +225,8 @@ def replay(
     return None if wrong is None else Finding(wrong, calls, profile)
 
 
-def _moved(position: Position, session: Session, call: Call) -> Position:
-    """Position after a call, with the operation that it ended, if any."""
+def moved(position: Position, session: Session, call: Call) -> Position:
+    """Return the position after a call, with the operation that it ended, if any."""
     if call.kind in ("release", "cancel"):
         return Position(session.state, call.tickets[0], call.kind)
     if call.kind in ("shift", "promote", "restore"):

@@ -102,3 +102,9 @@ def test_a_rule_from_a_file(tmp_path):
     one = ("run", "--rule", "mine.py:Nobody", "--case", "G4-dense-dp2-pp1-n4")
     assert "1 success; in matrix/published/mine.py_Nobody" in ok(matrix(*one)).output
     assert "(0 kept)" in ok(matrix(*one)).output, "the file may have changed"
+
+
+def test_a_folder_of_the_same_name_where_one_stands_is_not_taken_for_ours(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").write_text("raise SystemExit('not ours')")
+    ok(matrix("run", "--rule", "ep_ordered", "--case", "G4-dense-dp2-pp1-n4", "--root", "m"))

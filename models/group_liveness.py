@@ -1,0 +1,30 @@
+"""Liveness of a ``DECODE_FFN`` stage: its schedulers in the place of lanes (issue 7)."""
+
+from __future__ import annotations
+
+from frontier.ffn import FfnSnapshot
+from frontier.tickets import EP_WAVE
+from models.liveness import LaneGraph
+from models.quiescent import ProtocolState
+
+
+class GroupGraph(LaneGraph):
+    """The explored graph of one stage; a lane is a scheduler, and waves queue for themselves."""
+
+    queues_waves = True
+
+    def _read(self, index: int, state: ProtocolState) -> None:
+        snapshot = state.system
+        if not isinstance(snapshot, FfnSnapshot):
+            raise TypeError(
+                f"expected the state of a DECODE_FFN stage, got {type(snapshot).__name__}"
+            )
+        for number, (running, queue) in enumerate(snapshot.schedulers):
+            self.queued[number, 0, index] = bool(queue)
+            self.waiting[number, 0, index] = bool(queue) and running is None
+            self.in_flight[number, index] = bool(queue) or running is not None
+        self.wave[0, index] = any(scope == EP_WAVE for scope, _ in snapshot.context.active)
+
+    def who(self, lane: int) -> str:
+        """Name of a scheduler in messages."""
+        return f"scheduler {lane}"

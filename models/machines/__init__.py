@@ -1,0 +1,1 @@
+"""Hypothesis state machines over the core's own handlers (issue 4)."""

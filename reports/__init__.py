@@ -1,0 +1,1 @@
+"""Generated evidence: ``python -m reports.NAME`` builds ``reports/NAME.md``."""

@@ -1,0 +1,96 @@
+"""``explain`` with its files, and ``check --report``."""
+
+import json
+
+import pytest
+
+from .program import program
+
+__all__ = ["program"]
+
+
+def test_every_file_is_written(program, tmp_path):
+    files = {name: tmp_path / name for name in ("r.html", "w.svg", "t.png", "p.json", "g.mmd")}
+    done = program(
+        "explain",
+        "rival-a-lane-aware",
+        *("--html", files["r.html"]),
+        *("--waits", files["w.svg"]),
+        *("--timeline", files["t.png"]),
+        *("--trace", files["p.json"]),
+        *("--mermaid", files["g.mmd"]),
+        *("--json", tmp_path / "e.json"),
+    )
+    assert done.code == 0
+    assert files["r.html"].read_text().startswith("<!DOCTYPE html>")
+    assert files["w.svg"].read_bytes().startswith(b"<?xml")
+    assert files["t.png"].read_bytes().startswith(b"\x89PNG")
+    assert files["g.mmd"].read_text().startswith("graph LR")
+    data = json.loads((tmp_path / "e.json").read_text())
+    assert len(data["story"]["steps"]) == data["depth"] + 1
+    assert program("shrink", tmp_path / "e.json").code == 0
+
+
+def test_the_trace_has_a_slice_for_every_batch_and_what_never_ends(program, tmp_path):
+    file = tmp_path / "p.json"
+    program("explain", "late-join-open", "--trace", file)
+    records = json.loads(file.read_text())["traceEvents"]
+    slices = [record for record in records if record["ph"] == "X"]
+    batches = [record["name"] for record in slices if record["cat"] == "batch"]
+    assert sorted(batches) == [
+        "batch 0 (prefill)",
+        "batch 0 (prefill)",
+        "batch 0 (prefill), never ends",
+    ]
+    assert any(record["name"] == "waits in a room for ever" for record in slices)
+    assert {record["name"] for record in records if record["ph"] == "i"} == {
+        f"request {number} arrives" for number in range(3)
+    }
+    tracks = [record["args"]["name"] for record in records if record["name"] == "thread_name"]
+    assert tracks == ["stage 0 lane 0", "stage 0 lane 1", "stage 0 lane 2", "stage 0 EP waves"]
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ("published-deadlock", "violated"),
+        ("published-repair", "holds"),
+        ("late-join-burst", "violated"),
+    ],
+)
+def test_check_reports_any_verdict(program, tmp_path, source, word):
+    file = tmp_path / "report.html"
+    program("check", source, "--report", file)
+    text = file.read_text()
+    assert f'<span class="verdict {word}">{word}</span>' in text
+    assert '"steps":[' in text
+
+
+def test_check_reports_undetermined_and_lassos(program, tmp_path):
+    file = tmp_path / "report.html"
+    done = program("check", "late-join-burst", "--max-states", 20, "--report", file)
+    assert done.code == 3
+    assert '<span class="verdict undetermined">' in file.read_text()
+    closed = "--workload closed --capacity 1 --model dense"
+    done = program("check", *closed.split(" "), "--report", file)
+    assert done.code == 1
+    assert "repeat for ever" in file.read_text()
+    assert '"repeatsFrom":' in file.read_text()
+
+
+def test_files_that_cannot_be_are_refused_before_any_work(program, tmp_path):
+    done = program("explain", "published-deadlock", "--waits", tmp_path / "w.pdf")
+    assert done.code == 2
+    assert ".png or .svg" in done.err
+    done = program("explain", "published-deadlock", "--html", "/no/such/folder/x.html")
+    assert done.code == 2
+    assert "does not exist" in done.err
+    assert program("check", "--report", tmp_path / "x.html").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_explore_refuses_what_it_cannot_serve(program):
+    assert program("explore", "no-such-case").code == 2
+    done = program("explore", "published-deadlock", "--port", 70000)
+    assert done.code == 2
+    assert "between 0 and 65535" in done.err

@@ -1,0 +1,55 @@
+"""The wait-for graph drawn and as Mermaid: same arrows, the cycle marked."""
+
+from pathlib import Path
+
+from verify.lane_chart import render
+from verify.waitfor import Wait, analyse
+from verify.waitgraph import NOTHING, arrows_of, draw_waits, mermaid
+
+CIRCLE = analyse(
+    (
+        Wait("a", ("b",), "waits for b", "in_room"),
+        Wait("b", ("a",), "waits for a", "refused"),
+        Wait("c", ("a",), "waits for a", "presented_by"),
+    )
+)
+DEAD_END = analyse(
+    (
+        Wait("a", ("b",), "waits for b", "in_room"),
+        Wait("b", (), "waits for ever", "never_enters"),
+        Wait("free", ("nobody",), "waits a little", "refused"),
+    )
+)
+
+
+def test_the_cycle_is_marked_and_others_are_not():
+    marked = {(arrow.source, arrow.target): arrow.in_cycle for arrow in arrows_of(CIRCLE)}
+    assert marked == {("a", "b"): True, ("b", "a"): True, ("c", "a"): False}
+
+
+def test_a_wait_without_an_end_points_to_nothing_and_who_is_not_stuck_is_left_out():
+    arrows = {(arrow.source, arrow.target) for arrow in arrows_of(DEAD_END)}
+    assert arrows == {("a", "b"), ("b", NOTHING)}
+
+
+def test_mermaid_names_every_node_and_marks_the_cycle():
+    lines = mermaid(CIRCLE).splitlines()
+    assert lines[0] == "graph LR"
+    assert '    n0["a"]' in lines
+    assert '    n0 ==>|"in room"| n1' in lines
+    assert '    n2 -->|"presented by"| n0' in lines
+    assert lines[-1].startswith("    linkStyle 0,1 stroke:")
+    assert '(["nothing will end this wait"])' in mermaid(DEAD_END)
+
+
+def test_pictures_are_the_same_on_every_run_and_show_every_name():
+    path = Path("waits.svg")
+    first, second = (render(draw_waits(CIRCLE), path) for _ in range(2))
+    assert first == second
+    for name in ("a", "b", "c", "in room", "presented by"):
+        assert f">{name}</text>".encode() in first
+    assert render(draw_waits(DEAD_END), Path("waits.png")).startswith(b"\x89PNG")
+
+
+def test_nothing_stuck_is_an_empty_picture():
+    assert render(draw_waits(analyse(())), Path("x.svg")).startswith(b"<?xml")

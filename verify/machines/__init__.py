@@ -1,0 +1,1 @@
+"""Hypothesis state machines: what exhaustive checks bound, these go beyond (issue 4)."""

@@ -1,0 +1,254 @@
+"""Level one: the public API of a context, beside the reference, beyond the exhaustive bound.
+
+Rules choose calls by number among those that the state offers, so that every drawn step is a call
+that can be made. Each failure names the clause, and prints the calls as runnable Python.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from hypothesis import event, target
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from verify.contract.clauses import CLAUSE
+from verify.contract.client import Bounds, Client, Position
+from verify.contract.explore import Finding, moved, replay
+from verify.contract.implementation import Implementation
+from verify.contract.operations import WAVE_LANE, Call, Operation, format_calls
+from verify.contract.orders import Order
+from verify.contract.reference import ContextState, Reference
+from verify.contract.script import as_python
+from verify.contract.session import Deviation, Profile, Session
+from verify.contract.shrink import shrink
+
+BEYOND = Bounds(max_tickets=9, lanes=3, waves=3, capacity=3, ep_size=2)
+"""Bounds of the machine's client, beyond those of the exhaustive check."""
+
+PICK = st.integers(min_value=0, max_value=63)
+
+LATE_JOIN = "late join"
+SEALED_SIBLING = "seal with a queued sibling"
+WAVE_BEHIND_TWO = "wave behind two full-stage tickets"
+DEEP_QUEUE = "queue of five or more"
+SECOND_GROUP = "second forward group"
+INTERESTING = (LATE_JOIN, SEALED_SIBLING, WAVE_BEHIND_TWO, DEEP_QUEUE, SECOND_GROUP)
+"""States that a run is steered to, and that its statistics count."""
+
+
+class ContextMachine(RuleBasedStateMachine):
+    """A context and the reference under calls that Hypothesis chooses.
+
+    Subclass it with :func:`context_machine`.
+    """
+
+    implementation: ClassVar[Implementation]
+    order: ClassVar[Order]
+    bounds: ClassVar[Bounds]
+    reached: ClassVar[Counter[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        bounds = self.bounds
+        capacity = bounds.capacity if self.implementation.takes_capacity else 1
+        self.profile = Profile(capacity, bounds.ep_size)
+        self.client = Client(bounds._replace(capacity=capacity))
+        self.session = Session(self.implementation, Reference(self.order, capacity), self.profile)
+        self.position = Position(self.session.state)
+        self.marks: set[str] = set()
+        self.deepest = 0
+        self.groups = 0
+
+    @property
+    def state(self) -> ContextState:
+        """The reference's state."""
+        return self.position.state
+
+    # ---------------------------------------------------------------- rules
+
+    def _room(self) -> bool:
+        return len(self.state.queue) + len(self.state.active) < self.bounds.max_tickets
+
+    @precondition(_room)
+    @rule(lanes=st.lists(PICK, min_size=1, max_size=3))
+    def enqueue(self, lanes: list[int]) -> None:
+        """Queue operations of some lanes."""
+        for lane in lanes:
+            if self._room():
+                self._call(Call("full", new=(self._fresh(lane % self.bounds.lanes),)))
+
+    @precondition(lambda self: self._room() and self.bounds.waves)
+    @rule()
+    def enqueue_wave(self) -> None:
+        """Queue an EP wave, unless enough are live."""
+        live = (*self.state.queue, *self.state.active)
+        if sum(op.is_wave for op in live) < self.bounds.waves:
+            self._call(Call("wave", new=(self._fresh(WAVE_LANE),)))
+
+    @precondition(lambda self: self.state.queue)
+    @rule(pick=PICK)
+    def present(self, pick: int) -> None:
+        """Present one queued ticket."""
+        self._call(Call("try", (_chosen(self.state.queue, pick),)))
+
+    @precondition(lambda self: self.state.queue)
+    @rule()
+    def present_all(self) -> None:
+        """Present every queued ticket, from the head on."""
+        for operation in self.state.queue:
+            self._call(Call("try", (operation,)))
+
+    @precondition(lambda self: self.state.owners and not self.state.sealed)
+    @rule(pick=PICK)
+    def bind(self, pick: int) -> None:
+        """Bind an owner to the forward group."""
+        self._call(Call("bind", (_chosen(self.state.owners, pick),)))
+
+    @precondition(_room)
+    @rule(pick=PICK)
+    def join(self, pick: int) -> None:
+        """Queue an operation, present it and, once admitted, bind it: what a lane does."""
+        operation = self._fresh(pick % self.bounds.lanes)
+        self._call(Call("full", new=(operation,)))
+        self._call(Call("try", (operation,)))
+        if operation in self.state.active:
+            self._call(Call("bind", (operation,)))
+
+    @precondition(lambda self: self.state.owners and self.state.wave is None)
+    @rule(pick=PICK)
+    def promote(self, pick: int) -> None:
+        """Turn some owners into a wave: all of them, or those of a bit pattern."""
+        owners = self.state.owners
+        some = tuple(op for at, op in enumerate(owners) if pick >> at & 1)
+        self._call(Call("promote", some or owners, (self._fresh(WAVE_LANE),)))
+
+    @precondition(lambda self: self.state.wave is not None)
+    @rule(pick=PICK)
+    def restore(self, pick: int) -> None:
+        """Turn the wave into owners of the lanes in turn."""
+        wave = self.state.wave
+        count = 1 + pick % self.profile.capacity
+        lanes = [lane % self.bounds.lanes for lane in range(pick, pick + count)]
+        new = tuple(self._fresh(lane, lanes[:at].count(lane)) for at, lane in enumerate(lanes))
+        self._call(Call("restore", () if wave is None else (wave,), new))
+
+    @precondition(lambda self: self.state.active)
+    @rule(pick=PICK, to_wave=st.booleans())
+    def shift(self, pick: int, to_wave: bool) -> None:
+        """Transition one active owner's scope."""
+        old = _chosen(self.state.active, pick)
+        lane = WAVE_LANE if to_wave else pick % self.bounds.lanes
+        self._call(Call("shift", (old,), (self._fresh(lane),)))
+
+    @precondition(lambda self: self.state.active)
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
+        """Release one active ticket."""
+        self._call(Call("release", (_chosen(self.state.active, pick),)))
+
+    @precondition(lambda self: self.state.queue)
+    @rule(pick=PICK)
+    def cancel(self, pick: int) -> None:
+        """Cancel one queued ticket."""
+        self._call(Call("cancel", (_chosen(self.state.queue, pick),)))
+
+    @rule(pick=st.integers(min_value=0, max_value=255))
+    def misuse(self, pick: int) -> None:
+        """Make a call that must change nothing."""
+        calls = [call for call in self.client.ineffective(self.position) if self.session.can(call)]
+        self._call(_chosen(calls, pick))
+
+    def _fresh(self, lane: int, skip: int = 0) -> Operation:
+        number = 0
+        while self.state.is_live(Operation(lane, number)) or skip:
+            skip -= not self.state.is_live(Operation(lane, number))
+            number += 1
+        return Operation(lane, number)
+
+    # ---------------------------------------------------------------- one call
+
+    def _call(self, call: Call) -> None:
+        session, before = self.session, self.state
+        expectation = session.reference.expect(before, call)
+        if not session.can(call) or expectation.outcome == "open":
+            return
+        deviation = session.apply(call, expectation)
+        if deviation is not None:
+            raise AssertionError(self._report(deviation))
+        event(f"{call.kind}: {expectation.outcome}")
+        self.position = (
+            moved(self.position, session, call) if session.state != before else self.position
+        )
+        self._mark(call, before)
+
+    def _mark(self, call: Call, before: ContextState) -> None:
+        state = self.state
+        self.deepest = max(self.deepest, len(state.queue))
+        if call.kind == "try" and state != before and before.bound and not before.sealed:
+            self.marks.add(LATE_JOIN)
+        if state.sealed and any(not op.is_wave for op in state.queue):
+            self.marks.add(SEALED_SIBLING)
+        if call.kind == "wave" and sum(not op.is_wave for op in before.queue) >= 2:
+            self.marks.add(WAVE_BEHIND_TWO)
+        if len(state.queue) >= 5:
+            self.marks.add(DEEP_QUEUE)
+        if state.bound and not before.bound:
+            self.groups += 1
+            if self.groups > 1:
+                self.marks.add(SECOND_GROUP)
+
+    def _report(self, deviation: Deviation) -> str:
+        """Shrink the calls and print them; quicker and shorter than shrinking the draws."""
+        implementation, reference = self.implementation, self.session.reference
+        finding = shrink(
+            Finding(deviation, self.session.calls, self.profile),
+            lambda calls: replay(implementation, reference, self.profile, calls),
+        )
+        clause = CLAUSE[deviation.clause]
+        title = f"{clause.id}: {clause.text}"
+        script = as_python(finding, implementation.name, title)
+        again = (
+            f"frontier-verify contract --impl {implementation.name} --rule {self.order.rule} "
+            f"--capacity {self.profile.capacity} --ep-size {self.profile.ep_size} "
+            f'--replay "{format_calls(finding.calls)}"'
+        )
+        return f"{title}\nreplay: {again}\n{script}"
+
+    def teardown(self) -> None:
+        """Drain the context, and tell Hypothesis how far the run got."""
+        target(float(self.deepest), label="deepest queue")
+        for mark in INTERESTING:
+            target(float(mark in self.marks), label=mark)
+        self.reached.update(self.marks)
+        self.reached["runs"] += 1
+        for mark in sorted(self.marks):
+            event(f"reached: {mark}")
+        deviation = self.session.drain()
+        if deviation is not None:
+            raise AssertionError(self._report(deviation))
+
+
+def _chosen(items: Sequence[Any], pick: int) -> Any:
+    return items[pick % len(items)]
+
+
+def context_machine(
+    implementation: Implementation, order: Order, bounds: Bounds = BEYOND
+) -> type[ContextMachine]:
+    """Return a machine for one implementation and one rule's contract.
+
+    Its ``reached`` counts runs, and in how many of them each interesting state was met.
+    """
+    return type(
+        "ContextApi",
+        (ContextMachine,),
+        {
+            "implementation": implementation,
+            "order": order,
+            "bounds": bounds,
+            "reached": Counter(),
+        },
+    )
