@@ -212,7 +212,7 @@ def print_result(result: CheckResult) -> None:
     word = result.verdict_word
     if word == "holds":
         out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
-        missed = [claim for claim, reached in result.reached.items() if not reached]
+        missed = [claim for claim, reached in result.reached.items() if reached is False]
         if missed:
             out.print(f"never happened in any timing: {'; '.join(missed)}")
         if result.liveness is not None:
