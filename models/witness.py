@@ -341,15 +341,15 @@ def run_timed(scenario: Scenario, durations: Durations) -> TimedRun:
     replica = scenario.make_replica()
     recorder = RunRecorder()
     simulation = Simulation(replica, durations, (recorder,))
-    failed: Event | None = None
+    ended = QuiescentRun(replica)
     try:
         simulation.run()
     except CoreError as error:
-        failed = error.event
-        recorder.due(simulation.now, failed)
-    pending = tuple(event for _, event in simulation.pending if not event.is_urgent)
+        ended.failure = error
+        recorder.due(simulation.now, error.event)
+    ended.pending = [event for _, event in simulation.pending if not event.is_urgent]
     log = recorder.log(scenario)
-    return TimedRun(log.schedule, log.times, ProtocolState(replica.snapshot(), pending, failed))
+    return TimedRun(log.schedule, log.times, ended.state())
 
 
 def confirm(witness: Witness) -> TimedRun:
