@@ -28,7 +28,7 @@ from verify.machines.context_api import INTERESTING, context_machine
 from verify.machines.profiles import PROFILES
 
 HERE = Path(__file__).parent
-SMALL = [Bounds(3), Bounds(3, 2, 1, 1, 1)]
+SMALL = [Bounds(3, 2, 1, 2, 2)]
 RUNS = settings(PROFILES["ci"], max_examples=300)
 
 HEAD = """# Admission contracts
@@ -77,13 +77,11 @@ def _depth() -> Iterator[str]:
     """Show counts and time of the largest exploration."""
     yield "## Every call sequence of five live tickets\n"
     yield "`frontier-verify contract --rule ep_ordered --max-tickets 5 --capacity 2`\n"
-    for waves in (1, 2):
-        started = time.process_time()
-        report = _last([Bounds(5, 2, waves, 2, 2)])
-        spent = time.process_time() - started
-        (explored,) = report.explorations
-        yield f"* {report.verdict}: {bounds_text(explored)}; {spent:.0f} s of processor time."
-    yield ""
+    started = time.process_time()
+    report = _last([Bounds(5, 2, 2, 2, 2)])
+    spent = time.process_time() - started
+    (explored,) = report.explorations
+    yield f"{report.verdict}: {bounds_text(explored)}; {spent:.0f} s of processor time.\n"
 
 
 def _foreign() -> Iterator[str]:

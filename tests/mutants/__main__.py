@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.zoo import ZOO
@@ -20,7 +21,7 @@ from verify.files import write_text_atomically
 ROOT = Path(__file__).parent.parent.parent
 LAYERS = ("contract", "API exploration", "lanes exploration", "Hypothesis", "timed run")
 SEEDS = (1, 2, 3)
-TIMEOUT_S = 300
+TIMEOUT_S = 180
 
 
 def mutate(folder, mutant):
@@ -137,6 +138,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--write", type=Path, help="write the matrix to this file")
     parser.add_argument("--only", default="", help="mutants whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at once")
     arguments = parser.parse_args()
     started = time.monotonic()
     rows, _ = run(None)
@@ -145,9 +147,10 @@ def main():
     if false_kills:
         raise SystemExit(f"the original itself is killed: {false_kills}")
     results = []
-    for mutant in ZOO:
-        if arguments.only in mutant.name:
-            table, example = verdicts(mutant, original)
+    chosen = [mutant for mutant in ZOO if arguments.only in mutant.name]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        found = pool.map(lambda mutant: verdicts(mutant, original), chosen)
+        for mutant, (table, example) in zip(chosen, found, strict=True):
             results.append((mutant, table, example))
             cells = " ".join(f"{cell(table, layer):>5}" for layer in LAYERS)
             mark = "" if is_killed(table) or mutant.equivalent else "  SURVIVES"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from verify.contract.explore import Finding
 from verify.contract.operations import Call
@@ -15,33 +15,45 @@ def shrink(finding: Finding, replay: Replay) -> Finding:
 
     Two passes take turns until neither finds anything: runs of calls, halving down to one, and
     all the calls that name one operation (a wave that is queued only to be cancelled goes whole).
-    ``replay`` gives the first deviation of a sequence; only one of the same clause counts.
+    ``replay`` gives the first deviation of a sequence; only one of the same clause counts. A pass
+    goes on where it is after a success, so that long sequences take few replays.
     """
-    shorter: Finding | None = finding
-    while shorter is not None:
-        finding = shorter
-        shorter = next(
-            (
-                found
-                for kept in (*_without_an_operation(finding.calls), *_without_a_run(finding.calls))
-                if (found := replay(kept)) is not None
-                and found.deviation.clause == finding.deviation.clause
-                and len(found.calls) < len(finding.calls)
-            ),
-            None,
-        )
+    length = len(finding.calls) + 1
+    while len(finding.calls) < length:
+        length = len(finding.calls)
+        finding = _without_operations(_without_runs(finding, replay), replay)
     return finding
 
 
-def _without_an_operation(calls: tuple[Call, ...]) -> Iterator[tuple[Call, ...]]:
-    operations = dict.fromkeys(op for call in calls for op in (*call.tickets, *call.new))
-    for operation in operations:
-        yield tuple(c for c in calls if operation not in c.tickets and operation not in c.new)
+def _accepted(finding: Finding, kept: tuple[Call, ...], replay: Replay) -> Finding | None:
+    found = replay(kept)
+    if found is None or found.deviation.clause != finding.deviation.clause:
+        return None
+    return found if len(found.calls) < len(finding.calls) else None
 
 
-def _without_a_run(calls: tuple[Call, ...]) -> Iterator[tuple[Call, ...]]:
-    run = len(calls) // 2
+def _without_runs(finding: Finding, replay: Replay) -> Finding:
+    run = max(len(finding.calls) // 2, 1)
     while run:
-        for end in range(len(calls), 0, -run):
-            yield calls[: max(end - run, 0)] + calls[end:]
+        end = len(finding.calls)
+        while end > 0:
+            calls = finding.calls
+            found = _accepted(finding, calls[: max(end - run, 0)] + calls[end:], replay)
+            end -= run
+            if found is not None:
+                finding = found
+                end = min(end, len(found.calls))
         run //= 2
+    return finding
+
+
+def _without_operations(finding: Finding, replay: Replay) -> Finding:
+    operations = dict.fromkeys(op for call in finding.calls for op in (*call.tickets, *call.new))
+    for operation in operations:
+        kept = tuple(
+            call
+            for call in finding.calls
+            if operation not in call.tickets and operation not in call.new
+        )
+        finding = _accepted(finding, kept, replay) or finding
+    return finding
