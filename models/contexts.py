@@ -64,6 +64,11 @@ def implementation_of(name: str, rule: AdmissionRule) -> Implementation:
         raise ContractInputError(
             f"{name} lacks {', '.join(missing)}; without it no batch can pass a stage"
         )
+    if not implementation.copyable:
+        raise ContractInputError(
+            f"{name} {implementation.notes[-1]}; the lanes exploration needs copies: give the "
+            f"class a __deepcopy__"
+        )
     if implementation.takes_rule:
         return dataclasses.replace(implementation, extra={"rule": rule})
     return implementation

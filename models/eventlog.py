@@ -198,8 +198,9 @@ class RunRecorder:
             shape = _with_batches(scenario, phases)
             for kind, requests in (("burst", {}), ("open", arrivals)):
                 log = EventLog(replace(shape, arrivals=kind), *self._instants(requests))
-                if _ends_as(log, classification):
-                    return log
+                played = _ending_as(log, classification)
+                if played is not None:
+                    return replace(log, schedule=played.schedule)
         raise EventLogError(
             "the run depends on how requests become batches: with the same batches arriving at the "
             "instants at which they were formed, the protocol goes another way"
@@ -238,10 +239,11 @@ def _with_batches(scenario: Scenario, phases: Sequence[Sequence[str]]) -> Scenar
     return replace(scenario, batches=tuple(map(len, phases)), phases=named)
 
 
-def _ends_as(log: EventLog, classification: str | None) -> bool:
-    """Whether a log is a run of its own scenario, to its end, and ends in this violation."""
+def _ending_as(log: EventLog, classification: str | None) -> Played | None:
+    """Replay a log; None unless it is a run of its own scenario that ends in this violation."""
     try:
         played = replay_event_log(log)
     except EventLogError:
-        return False
-    return not played.run.pending and played.classification == classification
+        return None
+    ended = not played.run.pending and played.classification == classification
+    return played if ended else None

@@ -169,7 +169,7 @@ def play(scenario: Scenario, ranks: Ranks) -> Played:
 
 
 def play_exactly(scenario: Scenario, schedule: Schedule) -> Played:
-    """Fire exactly these instants.
+    """Fire exactly these instants; within an instant the core's order of creation holds.
 
     Raises
     ------
@@ -178,9 +178,12 @@ def play_exactly(scenario: Scenario, schedule: Schedule) -> Played:
     """
     run = QuiescentRun(scenario.make_replica())
     run.begin()
+    fired: list[Instant] = []
     for number, instant in enumerate(schedule, start=1):
-        run.fire(positions_of(instant, run.pending, number))
-    return Played(scenario, schedule, run)
+        positions = positions_of(instant, run.pending, number)
+        fired.append(tuple(run.pending[position] for position in positions))
+        run.fire(positions)
+    return Played(scenario, tuple(fired), run)
 
 
 def positions_of(instant: Instant, pending: Sequence[Event], number: int) -> tuple[int, ...]:

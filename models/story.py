@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,9 @@ from verify.story import Choice, Handled, Item, NoReturn, Part, Step, Story, cha
 MAX_STATES: Final = 20_000
 """States that may be explored to learn the fates of a schedule's states."""
 
+MOST_STEPS: Final = 60
+"""Instants that are told; of a longer schedule the last ones."""
+
 LISTED: Final = 64
 """Choices that a step lists."""
 
@@ -36,8 +40,9 @@ PENDING: Final = "events to come"
 def state_parts(run: QuiescentRun) -> tuple[Part, ...]:
     """Return the parts of a live state: per stage its context, rooms and lanes; pending events."""
     parts = [part for stage in describe_stages(replica_of(run)) for part in _stage_parts(stage)]
-    pending = tuple(Item(str(event)) for event in run.pending)
-    return (*parts, Part(PENDING, "pending", pending))
+    pending = Counter(map(str, run.pending))
+    items = tuple(Item(text if n == 1 else f"{n} x {text}") for text, n in pending.items())
+    return (*parts, Part(PENDING, "pending", items))
 
 
 def _ticket(ticket: dict[str, Any]) -> str:
@@ -157,11 +162,12 @@ def _tone(note: str) -> str:
 class _Teller:
     """Steps a live run and notes what a reader sees."""
 
-    def __init__(self, scenario: Scenario, known: Known | None) -> None:
+    def __init__(self, scenario: Scenario, known: Known | None, instants: int) -> None:
         self.scenario = scenario
         self.known = known
         self.narrator = Narrator()
         self.run = QuiescentRun(scenario.make_replica(), (self.narrator,))
+        self.skipped = max(0, instants - MOST_STEPS)
         self.steps: list[Step] = []
         self.path: list[ProtocolState] = []
 
@@ -174,7 +180,7 @@ class _Teller:
         self.path.append(state)
         self.steps.append(
             Step(
-                number=len(self.steps),
+                number=self.skipped + len(self.steps),
                 fired=tuple(map(str, fired)),
                 handled=handled_of(self.narrator.take()),
                 parts=parts,
@@ -221,14 +227,17 @@ def tell_known(
     scenario: Scenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
 ) -> Story:
     """Tell a schedule of a scenario whose fates are known already, or are not to be known."""
-    teller = _Teller(scenario, known)
+    teller = _Teller(scenario, known, len(schedule))
     run = teller.run
     run.begin()
     fired: tuple[Event, ...] = ()
     for number, instant in enumerate(schedule, start=1):
         positions = positions_of(instant, run.pending, number)
         due = tuple(run.pending[at] for at in positions)
-        teller.note(fired, due)
+        if number > teller.skipped:
+            teller.note(fired, due)
+        else:
+            teller.narrator.take()
         run.fire(positions)
         fired = due
     teller.note(fired, ())
@@ -241,6 +250,9 @@ def tell_known(
         return Story(tuple(teller.steps), None, fate)
     path = [known.index[state] for state in teller.path]
     lost = point_of_no_return(known.fates, path)
+    if lost == 0 and teller.skipped:
+        fate = f"lost within the first {teller.skipped} instants, which are not told"
+        return Story(tuple(teller.steps), None, fate)
     if lost is None:
         return Story(tuple(teller.steps), None, "a run can still complete after the last step")
     no_return = _no_return(teller, known, lost)
@@ -256,9 +268,9 @@ def _no_return(teller: _Teller, known: Known, lost: int) -> NoReturn:
     good = sum(choice.completes is True for choice in before.choices)
     instead = " together with ".join(healthy[0])
     text = (
-        f"after instant {lost} ({' together with '.join(step.fired)}) no continuation completes. "
-        f"Before it, {good} of {len(before.choices)} possible instants still lead to an end: a "
-        f"healthy run lets {instead} fall due there instead, and completes after "
+        f"after instant {step.number} ({' together with '.join(step.fired)}) no continuation "
+        f"completes. Before it, {good} of {len(before.choices)} possible instants still lead to "
+        f"an end: a healthy run lets {instead} fall due there instead, and completes after "
         f"{len(healthy)} instants"
     )
-    return NoReturn(lost, text, healthy)
+    return NoReturn(step.number, text, healthy)

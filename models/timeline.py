@@ -101,14 +101,14 @@ class Timeline:
     end: int
 
 
-def timeline_of(witness: Witness) -> Timeline:
+def timeline_of(witness: Witness, begin: int = 0) -> Timeline:
     """Run the simulator on a witness and return its spans.
 
-    Waits that never end are drawn a fifth of the run beyond its last event.
+    Waits that never end reach a fifth of the time since ``begin`` (ns) beyond the last event.
     """
     recorder = TimelineRecorder()
     simulation = Simulation(witness.scenario.make_replica(), witness.model(), (recorder,))
     with suppress(CoreError):
         simulation.run()
-    end = simulation.now + max(1_000_000, simulation.now // 5)
+    end = simulation.now + max(1_000_000, (simulation.now - begin) // 5)
     return Timeline(recorder.finish(end), end)

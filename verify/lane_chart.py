@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -29,6 +30,8 @@ COLOURS: Final = {
 
 UNFINISHED: Final = "#ee6677"
 _LABELLED: Final = 400
+_LABEL_WIDTH: Final = 0.003
+"""Share of the picture's width that one letter of a label takes; shorter bars have no label."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +51,32 @@ class Bar:
     thin: bool = False
 
 
-def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> Figure:
-    """Draw bars on their tracks, top to bottom, from 0 to ``end`` seconds."""
+def draw(
+    title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float, begin: float = 0.0
+) -> Figure:
+    """Draw bars on their tracks, top to bottom, from ``begin`` to ``end`` seconds."""
     figure = Figure(figsize=(12.8, 1.2 + 0.32 * len(tracks)), layout="constrained")
     axis = figure.subplots()
+    bars = [bar for bar in bars if bar.end > begin]
     lines = {track: line for line, track in enumerate(tracks)}
     labelled = len(bars) <= _LABELLED
+    window = (end - begin) * 1e3
     spans: dict[tuple[int, str, bool, bool], list[tuple[float, float]]] = {}
     for bar in bars:
         line, left, width = lines[bar.track], bar.start * 1e3, (bar.end - bar.start) * 1e3
         spans.setdefault((line, bar.kind, bar.finished, bar.thin), []).append((left, width))
-        if labelled and not bar.thin:
-            middle = left + width / 2
-            axis.text(middle, line, bar.label, ha="center", va="center", size=6, color="white")
+        if labelled and not bar.thin and width > _LABEL_WIDTH * len(bar.label) * window:
+            middle = (max(left, begin * 1e3) + left + width) / 2
+            axis.text(
+                middle,
+                line,
+                bar.label,
+                ha="center",
+                va="center",
+                size=6,
+                color="white",
+                clip_on=True,
+            )
     # One collection a track and kind: a picture of a long run has a hundred thousand bars.
     for (line, kind, finished, thin), boxes in spans.items():
         axis.broken_barh(
@@ -73,12 +89,22 @@ def draw(title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float) -> 
         )
     axis.set_yticks(range(len(tracks)), list(tracks))
     axis.set_ylim(len(tracks) - 0.5, -0.5)
-    axis.set_xlim(0, max(end * 1e3, 1e-6))
+    axis.set_xlim(begin * 1e3, max(end * 1e3, 1e-6))
     axis.set_xlabel("simulated time in ms", fontsize=8)
     axis.tick_params(labelsize=7)
     axis.set_title(title, loc="left", fontsize=9)
     _legend(figure, bars)
     return figure
+
+
+def _write(axis: Axes, at: float, line: int, bar: Bar) -> None:
+    """Label a bar; on the hatching of one that never ends the label has a ground of its own."""
+    colour, box = "white", None
+    if not bar.finished:
+        colour, box = "#222222", {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0}
+    text = axis.text(at, line, bar.label, ha="center", va="center", size=6, color=colour)
+    text.set_clip_on(True)
+    text.set_bbox(box)
 
 
 def _legend(figure: Figure, bars: Sequence[Bar]) -> None:

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +17,9 @@ from verify.waitfor import WaitFor
 
 NOTHING: Final = "nothing"
 """Stands for the target of a wait that nothing ends."""
+
+MOST_NODES: Final = 9
+"""Participants up to which everybody is drawn."""
 
 CYCLE_COLOUR: Final = "#cc3311"
 WAIT_COLOUR: Final = "#4477aa"
@@ -50,6 +53,41 @@ def arrows_of(analysis: WaitFor) -> tuple[Arrow, ...]:
             pair = (wait.source, target)
             found.setdefault(pair, Arrow(*pair, _words(wait.kind), pair in cycle))
     return tuple(found.values())
+
+
+def shown_arrows(analysis: WaitFor) -> tuple[tuple[Arrow, ...], int]:
+    """Return the arrows to draw, and how many stuck participants are left out.
+
+    A graph of more than :data:`MOST_NODES` is cut down to what explains it: the cycle; without a
+    cycle, who merely waits is left out, from the far end of the chains, until few enough are left.
+    """
+    arrows = arrows_of(analysis)
+    everyone = _nodes(analysis, arrows)
+    if len(everyone) <= MOST_NODES:
+        return arrows, 0
+    if analysis.cycle:
+        arrows = tuple(arrow for arrow in arrows if arrow.in_cycle)
+    else:
+        arrows = _without_far_ends(arrows)
+    return arrows, len(everyone) - len(_nodes(analysis, arrows))
+
+
+def _without_far_ends(arrows: tuple[Arrow, ...]) -> tuple[Arrow, ...]:
+    """Leave out whoever nobody waits for, last named first, while there are too many."""
+    while True:
+        sources = list(dict.fromkeys(arrow.source for arrow in arrows))
+        targets = {arrow.target for arrow in arrows}
+        leaves = [name for name in sources if name not in targets]
+        if len(set(sources) | targets) <= MOST_NODES or not leaves:
+            return arrows
+        arrows = tuple(arrow for arrow in arrows if arrow.source != leaves[-1])
+
+
+def more_words(hidden: int) -> str:
+    """Say how many stuck participants are not drawn; empty if all are."""
+    if not hidden:
+        return ""
+    return f"and {hidden} more that wait{'s' if hidden == 1 else ''} for these"
 
 
 def _words(kind: str) -> str:
@@ -101,7 +139,7 @@ def _layout(analysis: WaitFor, arrows: Sequence[Arrow]) -> dict[str, Point]:
 
 def draw_waits(analysis: WaitFor, title: str = "") -> Figure:
     """Draw who waits for whom; the cycle, if there is one, in red."""
-    arrows = arrows_of(analysis)
+    arrows, hidden = shown_arrows(analysis)
     places = _layout(analysis, arrows)
     xs = [x for x, _ in places.values()] or [0.0]
     ys = [y for _, y in places.values()] or [0.0]
@@ -121,6 +159,9 @@ def draw_waits(analysis: WaitFor, title: str = "") -> Figure:
         _draw_arrow(axis, arrow, nodes)
     if title:
         axis.set_title(title, loc="left", fontsize=9, color=TEXT_COLOUR)
+    if hidden:
+        where: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "bottom"}
+        axis.text(0.99, 0.01, more_words(hidden), fontsize=8, color=TEXT_COLOUR, **where)
     return figure
 
 
@@ -181,7 +222,7 @@ def _draw_arrow(axis: Axes, arrow: Arrow, nodes: Mapping[str, Text]) -> None:
 
 def mermaid(analysis: WaitFor) -> str:
     """Return the wait-for graph as Mermaid text, for pasting into an issue."""
-    arrows = arrows_of(analysis)
+    arrows, hidden = shown_arrows(analysis)
     names = {name: f"n{number}" for number, name in enumerate(_nodes(analysis, arrows))}
     lines = ["graph LR"]
     for name, key in names.items():
@@ -191,6 +232,8 @@ def mermaid(analysis: WaitFor) -> str:
     for arrow in arrows:
         line = "==>" if arrow.in_cycle else "-->"
         lines.append(f'    {names[arrow.source]} {line}|"{arrow.label}"| {names[arrow.target]}')
+    if hidden:
+        lines.append(f'    more["{more_words(hidden)}"]')
     marked = [str(number) for number, arrow in enumerate(arrows) if arrow.in_cycle]
     if marked:
         lines.append(f"    linkStyle {','.join(marked)} stroke:{CYCLE_COLOUR},stroke-width:3px")

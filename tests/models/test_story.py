@@ -7,7 +7,7 @@ import pytest
 from models.regression import decides
 from models.scenario import Scenario
 from models.schedule import play, play_exactly
-from models.story import explore_fates, tell
+from models.story import MOST_STEPS, explore_fates, tell
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, timeline_of
 from models.witness import find_witness, solve_times
 
@@ -117,3 +117,12 @@ def test_what_never_ends_reaches_the_end_of_the_picture():
     assert {f"lane {span.batch.lane} at stage {span.stage}" for span in stuck} <= lanes
     assert all(span.end == timeline.end > witness.instants[-1] * 1_000_000 for span in stuck)
     assert [span.kind for span in stuck] == [IN_ROOM]
+
+
+def test_of_a_long_schedule_the_last_instants_are_told():
+    scenario, schedule = poisson_run(4, requests=80, stages=2, stand_in="withdraw_joined")
+    assert len(schedule) > MOST_STEPS
+    story = tell(scenario, schedule)
+    assert len(story.steps) == MOST_STEPS + 1
+    assert story.steps[0].number == len(schedule) - MOST_STEPS
+    assert story.steps[-1].number == len(schedule)

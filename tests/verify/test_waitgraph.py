@@ -4,7 +4,7 @@ from pathlib import Path
 
 from verify.lane_chart import render
 from verify.waitfor import Wait, analyse
-from verify.waitgraph import NOTHING, arrows_of, draw_waits, mermaid
+from verify.waitgraph import MOST_NODES, NOTHING, arrows_of, draw_waits, mermaid, shown_arrows
 
 CIRCLE = analyse(
     (
@@ -53,3 +53,22 @@ def test_pictures_are_the_same_on_every_run_and_show_every_name():
 
 def test_nothing_stuck_is_an_empty_picture():
     assert render(draw_waits(analyse(())), Path("x.svg")).startswith(b"<?xml")
+
+
+def test_a_large_graph_is_cut_down_to_its_cycle_and_says_so():
+    crowd = tuple(Wait(f"w{n}", ("a", "b"), "waits", "refused") for n in range(20))
+    analysis = analyse((*CIRCLE.waits, *crowd))
+    arrows, hidden = shown_arrows(analysis)
+    assert {(arrow.source, arrow.target) for arrow in arrows} == {("a", "b"), ("b", "a")}
+    assert hidden == 21
+    assert "and 21 more that wait for these" in mermaid(analysis)
+    assert b"and 21 more that wait for these" in render(draw_waits(analysis), Path("x.svg"))
+
+
+def test_a_large_graph_without_a_cycle_keeps_the_dead_end():
+    crowd = tuple(Wait(f"w{n}", ("a",), "waits", "refused") for n in range(20))
+    arrows, hidden = shown_arrows(analyse((*DEAD_END.waits, *crowd)))
+    pairs = {(arrow.source, arrow.target) for arrow in arrows}
+    assert {("a", "b"), ("b", NOTHING)} <= pairs
+    assert len(pairs) + hidden == 22
+    assert len({name for pair in pairs for name in pair}) == MOST_NODES

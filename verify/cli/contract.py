@@ -54,7 +54,7 @@ def contract(
     ] = None,
     max_tickets: Annotated[
         int, typer.Option(help="Tickets live at once.", rich_help_panel="Bounds")
-    ] = 4,
+    ] = 3,
     lanes: Annotated[int, typer.Option(help="Lanes of the client.", rich_help_panel="Bounds")] = 2,
     waves: Annotated[
         int, typer.Option(help="EP waves live at once.", rich_help_panel="Bounds")

@@ -112,6 +112,9 @@ def print_story(dossier: Dossier) -> None:
         for number, instant in enumerate(no_return.healthy, start=no_return.step):
             out.print(f"  {number:>3}  " + "  together with  ".join(instant))
     out.print("\n[bold]Step by step[/] (only what changed)")
+    skipped = dossier.story.steps[0].number
+    if skipped:
+        out.print(f"the first {skipped} instants are not told; shrink the run for a shorter story")
     for step in dossier.story.steps:
         lost = no_return is not None and step.number == no_return.step
         _print_step(step, lost)

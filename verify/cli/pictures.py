@@ -11,9 +11,11 @@ from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
 from frontier.des import Simulation
+from frontier.durations import MILLISECOND
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
 from models.witness import Witness
 from verify.lane_chart import Bar, draw, render
@@ -40,8 +42,13 @@ def _label(span: Span) -> str:
 
 
 def lanes_over_time(witness: Witness, title: str) -> Figure:
-    """Lanes × time of a timed witness, the waits that never end hatched."""
-    scenario, timeline = witness.scenario, timeline_of(witness)
+    """Lanes × time of a timed witness, the waits that never end hatched.
+
+    Of a long schedule the last instants are drawn, those that its story tells.
+    """
+    instants = witness.instants
+    begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
+    scenario, timeline = witness.scenario, timeline_of(witness, begin)
     tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
     bars = [
         Bar(
@@ -55,7 +62,7 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
         )
         for span in timeline.spans
     ]
-    return draw(title, tracks, bars, timeline.end / 1e9)
+    return draw(title, tracks, bars, timeline.end / 1e9, begin / 1e9)
 
 
 def waits_picture(analysis: WaitFor, title: str) -> Figure:

@@ -16,7 +16,10 @@ from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
 from verify.cli.render import scenario_line
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
-from verify.waitgraph import NOTHING, arrows_of, mermaid
+from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
+
+MOST_TIMES = 60
+"""Times of a witness that a page lists."""
 
 _SVG = Path("drawing.svg")
 
@@ -33,12 +36,14 @@ def why_lines(dossier: Dossier) -> tuple[str, ...]:
 
 def waits_drawing(analysis: WaitFor) -> Drawing:
     """Return the wait-for graph with its description in words."""
+    arrows, hidden = shown_arrows(analysis)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
         + (" (part of the cycle)" if arrow.in_cycle else "")
-        for arrow in arrows_of(analysis)
+        for arrow in arrows
     ]
+    words += [more_words(hidden)] if hidden else []
     svg = picture_bytes(waits_picture(analysis, ""), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
@@ -62,9 +67,11 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
         for lane, own in enumerate(witness.arrivals)
         if own
     )
-    times = tuple(f"{timed.event}: {timed.milliseconds} ms" for timed in witness.durations)
+    times = [f"{timed.event}: {timed.milliseconds} ms" for timed in witness.durations]
+    if len(times) > MOST_TIMES:
+        times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
-    facts.append(Fact("times of the witness", times))
+    facts.append(Fact("times of the witness", tuple(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
     return tuple(facts)

@@ -24,6 +24,7 @@ def check_contract(
     *,
     own_rule: str | None = None,
     max_states: int | None = None,
+    stop_at_first: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> ContractReport:
     """Check an implementation against the contract of one admission rule.
@@ -40,6 +41,8 @@ def check_contract(
         Rule that the implementation was given, None for one that has its rule inside.
     max_states
         Positions per exploration after which to stop, undetermined.
+    stop_at_first
+        End each exploration at its first broken clause.
     progress
         Called with the number of positions now and then.
     """
@@ -47,7 +50,14 @@ def check_contract(
     findings = {key: Finding(deviation, (), Profile(1, 2)) for key, deviation in broken.items()}
     explorations = []
     for bound in _possible(implementation, bounds):
-        explorer = Explorer(implementation, order, bound, max_states=max_states, progress=progress)
+        explorer = Explorer(
+            implementation,
+            order,
+            bound,
+            max_states=max_states,
+            stop_at_first=stop_at_first,
+            progress=progress,
+        )
         exploration = explorer.run()
         explorations.append(exploration)
         for finding in _shrunk(implementation, order, exploration):

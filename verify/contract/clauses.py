@@ -134,8 +134,7 @@ _COMMON: Final = _clauses(
     (
         "never_raise",
         "ticket",
-        "is_active, is_queued and is_cancelled never raise, and are False for another context's "
-        "ticket.",
+        "is_active, is_queued and is_cancelled never raise, not even on another context's ticket.",
         (*_ENQUEUE, "is_active", "is_queued", "is_cancelled"),
     ),
     (
@@ -427,6 +426,7 @@ def clauses_of(rule: str) -> tuple[Clause, ...]:
 
 LATITUDES: Final = {
     "owns_dead": "owns of a ticket that is neither queued nor active: False or ValueError",
+    "asked_foreign": "whether is_active, is_queued or is_cancelled affirm another context's ticket",
     "bind_sealed": "bind_forward_group while the group is sealed",
     "own_id": "a replacement that reuses the id of the operation it replaces",
     "participants_full": "participants given for a transition to FULL_STAGE_WORLD",

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import copy
+import logging
+import threading
 from collections import deque
 from typing import Any, Final
 
 _ATOMS: Final[frozenset[type[Any]]] = frozenset(
     {int, float, bool, str, bytes, type(None), type(Ellipsis)}
 )
+_SHARED: Final = (
+    type(threading.Lock()),
+    type(threading.RLock()),
+    threading.Condition,
+    logging.Logger,
+    logging.LoggerAdapter,
+)
+"""Types without a state of the context's own, which a copy may have in common with the original."""
+
 _CONTAINERS: Final = frozenset({dict, list, set, deque})
 
 
@@ -30,6 +41,11 @@ def clone(context: Any, shared: dict[int, Any], frozen: frozenset[type[Any]] = f
         so that one that is met twice is copied once.
     frozen
         Types of values that are never copied.
+
+    Raises
+    ------
+    Exception
+        Whatever ``deepcopy`` raises on a part that cannot be copied.
     """
     if _copies_itself(type(context)):
         return copy.deepcopy(context, shared)
@@ -57,6 +73,8 @@ class _Cloning:
         known = self._shared.get(id(value))
         if known is not None:
             return known
+        if isinstance(value, _SHARED):
+            return value
         if kind not in _CONTAINERS:
             return copy.deepcopy(value, self._shared)
         inner = self._value

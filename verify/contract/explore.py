@@ -76,6 +76,8 @@ class Explorer:
         What is checked, against which order, how far.
     max_states
         Positions after which to stop; the check is then not complete.
+    stop_at_first
+        End at the first broken clause; the check is then not complete.
     progress
         Called with the number of positions now and then.
     """
@@ -87,6 +89,7 @@ class Explorer:
         bounds: Bounds,
         *,
         max_states: int | None = None,
+        stop_at_first: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._implementation = implementation
@@ -94,6 +97,7 @@ class Explorer:
         self._profile = Profile(bounds.capacity, bounds.ep_size)
         self._client = Client(bounds)
         self._max_states = max_states
+        self._stop_at_first = stop_at_first
         self._progress = progress
         self.result = Exploration(bounds)
 
@@ -115,6 +119,9 @@ class Explorer:
         seen: set[tuple[object, ...]] = {start.key()}
         frontier = deque([_Node(self.session(), start, ())])
         while frontier:
+            if self._stop_at_first and result.findings:
+                result.complete = False
+                break
             node = frontier.popleft()
             result.depth = max(result.depth, len(node.path))
             for successor in self._expand(node):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from verify.contract.clauses import CLAUSES
+from verify.contract.cloning import clone
 from verify.contract.errors import ContractInputError
 
 ARGUMENTS: Final = ("replica_id", "stage_id", "ep_size", "full_stage_capacity")
@@ -43,6 +43,8 @@ class Implementation:
         What had to be done to load it.
     others
         Constructor arguments beyond :data:`ARGUMENTS` that may be given.
+    copyable
+        Whether its instances can be copied; if not, their calls are made again on new ones.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Implementation:
     extra: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
+    copyable: bool = True
 
     @property
     def takes_rule(self) -> bool:
@@ -106,6 +109,12 @@ def describe(
             f"{name}: the constructor refuses replica_id=0, stage_id=0, ep_size=1 with capacity 1: "
             f"{type(error).__name__}: {error}; expected a context (PROTOCOL.md section 2)"
         ) from error
+    try:
+        clone(context, {id(value): value for value in extra.values()})
+        copyable = True
+    except Exception as error:
+        copyable = False
+        notes = (*notes, f"cannot be copied ({error}): states are replayed, call by call")
     members = {member for member in _MEMBERS if _has(context, member)}
     if "full_stage_capacity" not in arguments:
         members.discard("full_stage_capacity")
@@ -114,6 +123,8 @@ def describe(
         members=frozenset(members),
         full_stage_world=_constant(module, cls, context, "FULL_STAGE_WORLD"),
         ep_wave=_constant(module, cls, context, "EP_WAVE"),
+        copyable=copyable,
+        notes=notes,
         others=frozenset(inspect.signature(cls).parameters) - set(ARGUMENTS),
     )
 
@@ -154,7 +165,7 @@ def _constant(module: ModuleType, cls: type[Any], context: Any, name: str) -> An
     if value is not _ABSENT:
         return value
     try:
-        probe = copy.deepcopy(context)
+        probe = clone(context, {})
         if name == "EP_WAVE":
             return probe.enqueue_ep_wave(operation_id="probe", participant_ep_ids=(0,)).scope
         return probe.enqueue_full_stage(operation_id="probe").scope

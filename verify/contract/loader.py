@@ -76,7 +76,7 @@ def _file_of(where: str) -> Path | None:
 def _import_by_name(where: str) -> ModuleType:
     try:
         return importlib.import_module(where)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ContractInputError(
             f"cannot import {where}: {type(error).__name__}: {error}; write FILE.py:Class or a "
             f"module that Python finds"
@@ -108,17 +108,17 @@ class IsolatedPackage:
             if "." not in self.module_name:
                 raise self._cannot(error) from error
             reason = str(error)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._cannot(error) from error
         self._private.clear()
         self._bare_parents = True
         try:
             module = self._load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._cannot(error) from error
         return module, (f"loaded without running its packages' __init__.py ({reason})",)
 
-    def _cannot(self, error: Exception) -> ContractInputError:
+    def _cannot(self, error: BaseException) -> ContractInputError:
         return ContractInputError(
             f"cannot import {self.path} as {self.module_name}: {type(error).__name__}: {error}; "
             f"put the file beside the modules that it imports"

@@ -59,6 +59,7 @@ _FLAGS: Final = {
 }
 """What is_queued, is_active and is_cancelled say of a ticket."""
 
+_UNSAID: Final = "whatever a full-stage owner shows"
 _UNKNOWN_SCOPE: Final = "no such scope"
 _CHANGES: Final[dict[str, dict[str, object]]] = {
     "other-stage": {"stage_id": 1},
@@ -125,6 +126,7 @@ class Session:
         self.tickets: dict[Operation, Any] = {}
         self.past: list[tuple[Any, str]] = []
         self.history: tuple[Any, ...] = ()
+        self.effective: tuple[Call, ...] = ()
         self.open_ended = False
         self._trusting = False
         self._frozen: frozenset[type[Any]] = frozenset({Operation})
@@ -153,6 +155,8 @@ class Session:
 
     def fork(self) -> Session:
         """Return an independent copy; tickets are frozen values and stay shared."""
+        if not self.implementation.copyable:
+            return self._replayed()
         twin = copy.copy(self)
         shared = {id(ticket): ticket for ticket in self.tickets.values()}
         shared.update((id(ticket), ticket) for ticket, _ in self.past)
@@ -160,6 +164,14 @@ class Session:
         twin.context = clone(self.context, shared, self._frozen)
         twin.tickets = dict(self.tickets)
         twin.past = list(self.past)
+        return twin
+
+    def _replayed(self) -> Session:
+        """Return an independent copy of a context that cannot be copied: its calls, made again."""
+        twin = Session(self.implementation, self.reference, self.profile, None, self.observed)
+        for call in self.effective:
+            twin.apply(call)
+        twin.evidence = self.evidence
         return twin
 
     # ---------------------------------------------------------------- one call
@@ -273,8 +285,14 @@ class Session:
                     tickets[0], operation_ids=tuple(new)
                 )
             case "ask":
-                return any(getattr(context, name)(tickets[0]) for name in _ASKS)
+                return self._ask(tickets[0])
         return getattr(context, _METHOD[call.kind])(tickets[0])
+
+    def _ask(self, ticket: Any) -> bool:
+        """Ask all questions about another context's ticket; what they answer is left open."""
+        answers = [getattr(self.context, name)(ticket) for name in self._asks]
+        self.observed["asked_foreign"] = "True" if any(answers) else "False"
+        return False
 
     def _shift(self, call: Call, ticket: Any, new: Any, participants: tuple[int, ...]) -> Any:
         wave = call.new[0].is_wave
@@ -330,6 +348,7 @@ class Session:
             self.observed["seal"] = "sealed" if sealed else "not sealed"
             after = after._replace(sealed=sealed)
         self._before, self.state = self.state, after
+        self.effective = (*self.effective, call)
         return None
 
     def _end(self, operations: Iterable[Operation], status: str) -> None:
@@ -505,7 +524,7 @@ class Session:
         clause = "view" if state.active else "idle"
         wanted = [self._active_view(operation) for operation in candidates]
         if not any(
-            all(_agrees(name, shown[name], view_of[name]) for name in present) for view_of in wanted
+            all(_agrees(shown[name], view_of[name]) for name in present) for view_of in wanted
         ):
             expected = ", ".join(f"{name} {wanted[0][name]!r}" for name in present)
             got = ", ".join(f"{name} {shown[name]!r}" for name in present)
@@ -532,7 +551,9 @@ class Session:
                 self.implementation.ep_wave if wave else self.implementation.full_stage_world
             ),
             "active_operation_id": operation,
-            "active_participant_ep_ids": tuple(self.tickets[operation].participant_ep_ids),
+            "active_participant_ep_ids": (
+                tuple(self.tickets[operation].participant_ep_ids) if wave else _UNSAID
+            ),
         }
 
     # ---------------------------------------------------------------- liveness
@@ -617,10 +638,10 @@ def _asked(ask: Callable[[Any], Any], ticket: Any) -> Any:
         return f"raises {type(error).__name__}: {error}"
 
 
-def _agrees(name: str, shown: Any, wanted: Any) -> bool:
+def _agrees(shown: Any, wanted: Any) -> bool:
     if wanted is None:
         return not shown
-    return bool(shown == wanted or (name == "active_participant_ep_ids" and not wanted))
+    return wanted is _UNSAID or bool(shown == wanted)
 
 
 def _seal_clause(call: Call, before: ContextState, after: ContextState) -> str:

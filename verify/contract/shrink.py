@@ -11,31 +11,49 @@ Replay = Callable[[tuple[Call, ...]], Finding | None]
 
 
 def shrink(finding: Finding, replay: Replay) -> Finding:
-    """Return a sequence of which no single call can be left out, in runs of halving length.
+    """Return a sequence from which no single call and no single operation can be left out.
 
-    ``replay`` gives the first deviation of a sequence; only one of the same clause counts.
+    Two passes take turns until neither finds anything: runs of calls, halving down to one, and
+    all the calls that name one operation (a wave that is queued only to be cancelled goes whole).
+    ``replay`` gives the first deviation of a sequence; only one of the same clause counts. A pass
+    goes on where it is after a success, so that long sequences take few replays.
     """
+    length = len(finding.calls) + 1
+    while len(finding.calls) < length:
+        length = len(finding.calls)
+        finding = _without_operations(_without_runs(finding, replay), replay)
+    return finding
+
+
+def _accepted(finding: Finding, kept: tuple[Call, ...], replay: Replay) -> Finding | None:
+    found = replay(kept)
+    if found is None or found.deviation.clause != finding.deviation.clause:
+        return None
+    return found if len(found.calls) < len(finding.calls) else None
+
+
+def _without_runs(finding: Finding, replay: Replay) -> Finding:
     run = max(len(finding.calls) // 2, 1)
-    while True:
-        shorter = _without_a_run(finding, run, replay)
-        if shorter is not None:
-            finding = shorter
-            run = min(run, max(len(finding.calls) // 2, 1))
-        elif run == 1:
-            return finding
-        else:
-            run //= 2
+    while run:
+        end = len(finding.calls)
+        while end > 0:
+            calls = finding.calls
+            found = _accepted(finding, calls[: max(end - run, 0)] + calls[end:], replay)
+            end -= run
+            if found is not None:
+                finding = found
+                end = min(end, len(found.calls))
+        run //= 2
+    return finding
 
 
-def _without_a_run(finding: Finding, run: int, replay: Replay) -> Finding | None:
-    calls = finding.calls
-    for start in range(len(calls) - 1, -1, -run):
-        kept = calls[: max(start - run + 1, 0)] + calls[start + 1 :]
-        found = replay(kept)
-        if (
-            found is not None
-            and found.deviation.clause == finding.deviation.clause
-            and len(found.calls) < len(calls)
-        ):
-            return found
-    return None
+def _without_operations(finding: Finding, replay: Replay) -> Finding:
+    operations = dict.fromkeys(op for call in finding.calls for op in (*call.tickets, *call.new))
+    for operation in operations:
+        kept = tuple(
+            call
+            for call in finding.calls
+            if operation not in call.tickets and operation not in call.new
+        )
+        finding = _accepted(finding, kept, replay) or finding
+    return finding

@@ -149,6 +149,13 @@ class ContextMachine(RuleBasedStateMachine):
         """Release one active ticket."""
         self._call(Call("release", (_chosen(self.state.active, pick),)))
 
+    @precondition(lambda self: self.state.active)
+    @rule()
+    def release_all(self) -> None:
+        """Release everything that is active, so that a group ends."""
+        for operation in self.state.active:
+            self._call(Call("release", (operation,)))
+
     @precondition(lambda self: self.state.queue)
     @rule(pick=PICK)
     def cancel(self, pick: int) -> None:

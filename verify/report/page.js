@@ -15,10 +15,14 @@
   };
   const fill = (parent, children) => parent.replaceChildren(...children);
   const together = (events) => events.join(" together with ") || "start";
-  const title = (number) =>
-    number === 0 ? "Start" : `Instant ${number}: ${together(data.steps[number].fired)}`;
+  const numberOf = (index) => index + data.offset;
+  const title = (index) =>
+    numberOf(index) === 0
+      ? "Start"
+      : `Instant ${numberOf(index)}: ${together(data.steps[index].fired)}`;
 
-  const instantEntry = (step, number) => {
+  const instantEntry = (step, index) => {
+    const number = numberOf(index);
     const entry = element("li");
     const link = element("a", `${number}  ${together(step.fired)}`);
     link.href = `#step-${number}`;
@@ -28,7 +32,7 @@
     if (data.repeatsFrom !== null && number === data.repeatsFrom) {
       link.append(element("span", "from here on it repeats for ever", "repeats"));
     }
-    if (number === current) link.setAttribute("aria-current", "step");
+    if (index === current) link.setAttribute("aria-current", "step");
     entry.append(link);
     return entry;
   };
@@ -99,7 +103,7 @@
     current = Math.min(Math.max(number, 0), data.steps.length - 1);
     const step = data.steps[current];
     const last = data.steps.length - 1;
-    byId("position").textContent = `Step ${current} of ${last}`;
+    byId("position").textContent = `Step ${numberOf(current)} of ${numberOf(last)}`;
     byId("first").disabled = byId("previous").disabled = current === 0;
     byId("last").disabled = byId("next").disabled = current === last;
     if (live) byId("undo").disabled = current === last;
@@ -118,12 +122,12 @@
     if (box.scrollHeight > box.clientHeight) {
       box.scrollTop = entry.offsetTop - box.offsetTop - box.clientHeight / 2;
     }
-    if (remember) history.replaceState(null, "", `#step-${current}`);
+    if (remember) history.replaceState(null, "", `#step-${numberOf(current)}`);
   };
 
   const fromAddress = () => {
     const match = /^#step-(\d+)$/.exec(location.hash);
-    return match ? Number(match[1]) : null;
+    return match ? Number(match[1]) - data.offset : null;
   };
 
   const move = { first: () => 0, previous: () => current - 1, next: () => current + 1,
@@ -182,6 +186,7 @@
       showEnd(content.end);
       say(content.message);
       show(number === undefined ? data.steps.length - 1 : number);
+      byId("step-title").focus({ preventScroll: true });
     } catch (error) {
       say(`The server did not do that: ${error.message}`);
     }

@@ -93,6 +93,7 @@ def story_data(story: Story, repeats_from: int | None = None) -> dict[str, Any]:
     lost = None if story.no_return is None else story.no_return.step
     return {
         "steps": [_step_data(step) for step in story.steps],
+        "offset": story.steps[0].number,
         "lost": lost,
         "repeatsFrom": repeats_from,
     }

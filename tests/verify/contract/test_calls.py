@@ -62,7 +62,15 @@ def test_shrinking_leaves_exactly_what_is_needed():
         return replay(implementation, EP, Profile(2, 2), sequence)
 
     long = Finding(Deviation("no_full_stage", "", ""), calls, Profile(2, 2))
-    assert format_calls(shrink(long, run).calls) == "full 1.0; full 1.1; try 1.1"
+    assert format_calls(shrink(long, run).calls) == "full 0.0; full 1.1; try 1.1"
+
+
+def test_a_wave_that_is_queued_only_to_be_cancelled_goes_whole():
+    implementation = load(foreign("second"))
+    calls = parse_calls("full 2.0; wave w0; wave w1; cancel w0; cancel w1; full 0.2; try 0.2")
+    long = Finding(Deviation("no_full_stage", "", ""), calls, Profile(2, 2))
+    short = shrink(long, lambda sequence: replay(implementation, EP, Profile(2, 2), sequence))
+    assert format_calls(short.calls) == "full 2.0; full 0.2; try 0.2"
 
 
 def test_the_script_of_a_finding_runs_and_shows_what_was_observed(tmp_path):

@@ -1,11 +1,12 @@
 """The contract: our context under each rule, foreign implementations, and every clause reached."""
 
 import dataclasses
+import shutil
 
 import pytest
 
 from models.contract import own_implementation
-from tests.verify.contract.samples import foreign
+from tests.verify.contract.samples import FOREIGN, foreign
 from verify.contract.check import check_contract
 from verify.contract.clauses import CLAUSES, RULES, clauses_of
 from verify.contract.client import Bounds
@@ -67,7 +68,8 @@ def test_the_strict_revision_fails_where_strict_fifo_fails():
     found = broken(check_contract(implementation, ORDERS["ep_ordered"], bounds))
     assert list(found) == ["AC-59"]
     assert format_calls(found["AC-59"].finding.calls) == "full 0.0; full 0.1; try 0.1"
-    assert not broken(check_contract(implementation, ORDERS["strict_fifo"], SMALL))
+    strict = check_contract(implementation, ORDERS["strict_fifo"], [Bounds(2, 2, 1)])
+    assert not [r for r in strict.clauses if r.status == "violated"]
 
 
 def test_what_the_first_revision_lacks_is_reported_clause_by_clause():
@@ -111,3 +113,33 @@ def test_junit_has_a_case_per_clause():
     assert 'name="AC-54"' in text
     assert "frontier-verify contract --own-rule" not in text  # the rule was not said to be its own
     assert "--replay" in text
+
+
+def _variant(tmp_path, attribute):
+    """The third revision in one folder, with one more attribute."""
+    package = tmp_path / "frontier"
+    shutil.copytree(FOREIGN / "third" / "frontier", package)
+    path = package / "execution" / "stage_context.py"
+    source = path.read_text()
+    line = "        self._fifo = deque()\n"
+    assert source.count(line) == 1
+    path.write_text("import threading\n" + source.replace(line, line + attribute))
+    return load(f"{path}:StageExecutionContext")
+
+
+def test_a_context_with_a_lock_is_copied(tmp_path):
+    implementation = _variant(tmp_path, "        self._lock = threading.RLock()\n")
+    assert implementation.copyable
+    report = check_contract(implementation, ORDERS["ep_ordered"], [Bounds(2, 2, 1)])
+    assert not [r for r in report.clauses if r.status == "violated"]
+
+
+def test_a_context_that_cannot_be_copied_is_replayed_with_the_same_counts(tmp_path):
+    implementation = _variant(tmp_path, "        self._numbers = (n for n in range(9))\n")
+    assert not implementation.copyable
+    assert "replayed" in implementation.notes[0]
+    bounds = [Bounds(2, 2, 1)]
+    replayed = check_contract(implementation, ORDERS["ep_ordered"], bounds).explorations[0]
+    copied = check_contract(load(foreign("third")), ORDERS["ep_ordered"], bounds).explorations[0]
+    assert (replayed.states, replayed.transitions) == (copied.states, copied.transitions)
+    assert not replayed.findings
