@@ -86,6 +86,8 @@ def check(
     slots: opt.Slots = None,
     steps: opt.Steps = None,
     capacity: opt.Capacity = None,
+    stale: opt.Stale = None,
+    interruptions: opt.Interruptions = None,
     ties: opt.Ties = None,
     asked: Annotated[
         str | None,
@@ -203,6 +205,8 @@ def check(
         "slots": slots,
         "steps": steps,
         "capacity": capacity,
+        "stale": stale,
+        "interruptions": interruptions,
         "ties": ties,
         "context": context,
     }
