@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/frontier-verify bench
+	$(BIN)/frontier-verify bench --report reports
 
 reports: setup
 	set -e; for page in $(REPORTS); do $(BIN)/python -m reports.$$page; done

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from frontier.events import Batch, Event
+from frontier.events import ENVIRONMENT, Batch, Event
 from frontier.replica import Replica
 from frontier.rooms import Room, RoomKey
 from frontier.tickets import StageAdmissionTicket
@@ -21,6 +21,8 @@ CIRCULAR_WAIT: Final = "circular_wait"
 LOST_WAKEUP: Final = "lost_wakeup"
 STRANDED_RENDEZVOUS: Final = "stranded_rendezvous"
 SPLIT_RENDEZVOUS: Final = "split_rendezvous"
+WAVE_ORDER: Final = "wave_order"
+ORPHAN_TICKET: Final = "orphan_ticket"
 CORE_ERROR: Final = "core_error"
 INVARIANT_VIOLATION: Final = "invariant_violation"
 
@@ -61,6 +63,7 @@ class _Waits:
 
     def __init__(self, replica: Replica, pending: Sequence[Event]) -> None:
         self.replica = replica
+        pending = [event for event in pending if event.kind not in ENVIRONMENT]
         self.moving = {e.batch for e in pending if e.batch is not None}
         self.moving.update(batch for e in pending for batch in e.members)
         self.requests = {e.lane for e in pending if e.batch is None and not e.members}

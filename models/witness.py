@@ -15,6 +15,7 @@ contradictory constraints are named), never about the simulated system.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -244,10 +245,16 @@ class NoWitness:
 
 
 class EventDurations:
-    """An execution-time model that gives each event of one run its own time."""
+    """An execution-time model that gives each event of one run its own time.
+
+    Of equal events (a closed workload repeats them) each creation takes the next time.
+    """
 
     def __init__(self, durations: Sequence[TimedEvent]) -> None:
-        self._times = {timed.event: timed.milliseconds * MILLISECOND for timed in durations}
+        self._times: dict[Event, deque[int]] = {}
+        for timed in durations:
+            times = self._times.setdefault(timed.event, deque())
+            times.append(timed.milliseconds * MILLISECOND)
 
     def of(self, event: Event) -> int:
         """Nanoseconds of this very event.
@@ -257,10 +264,10 @@ class EventDurations:
         WitnessError
             If the witness has no time for it: the run is not the one it was made for.
         """
-        try:
-            return self._times[event]
-        except KeyError:
-            raise WitnessError(f"the witness has no time for {event}") from None
+        times = self._times.get(event)
+        if not times:
+            raise WitnessError(f"the witness has no time for {event}")
+        return times.popleft()
 
 
 def solve_times(scenario: Scenario, schedule: Schedule, assumption: str) -> Witness | NoWitness:
@@ -334,15 +341,15 @@ def run_timed(scenario: Scenario, durations: Durations) -> TimedRun:
     replica = scenario.make_replica()
     recorder = RunRecorder()
     simulation = Simulation(replica, durations, (recorder,))
-    failed: Event | None = None
+    ended = QuiescentRun(replica)
     try:
         simulation.run()
     except CoreError as error:
-        failed = error.event
-        recorder.due(simulation.now, failed)
-    pending = tuple(event for _, event in simulation.pending if not event.is_urgent)
+        ended.failure = error
+        recorder.due(simulation.now, error.event)
+    ended.pending = [event for _, event in simulation.pending if not event.is_urgent]
     log = recorder.log(scenario)
-    return TimedRun(log.schedule, log.times, ProtocolState(replica.snapshot(), pending, failed))
+    return TimedRun(log.schedule, log.times, ended.state())
 
 
 def confirm(witness: Witness) -> TimedRun:

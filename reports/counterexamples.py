@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jinja2
 
-from models.catalogue import Case, catalogue
+from models.catalogue import Case, catalogue, schedule_cases
 from models.regression import decides, find_repair
 from models.scenario import Scenario
 from models.schedule import walk_path
@@ -133,11 +133,7 @@ def examine(case: Case, pages: dict[Counterexample, str]) -> Row:
 def build() -> dict[Path, str | bytes]:
     """Examine every violated case; return the files of the report."""
     pages: dict[Counterexample, str] = {}
-    violated = [
-        case
-        for case in catalogue().values()
-        if case.expect.verdict == "violated" and not case.scenario.endless
-    ]
+    violated = [catalogue()[name] for name in schedule_cases()]
     # The pictured cases first, so that shared pages have their names.
     violated.sort(key=lambda case: (case.name not in PICTURED, case.name))
     rows = sorted((examine(case, pages) for case in violated), key=lambda row: row.case.name)

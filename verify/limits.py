@@ -20,6 +20,15 @@ def memory_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
 
 
+def private_bytes() -> int:
+    """Resident memory without pages of mapped files; all of it where the system tells no more."""
+    try:
+        resident, shared = _STATM.read_text().split()[1:3]
+    except OSError:
+        return memory_bytes()
+    return (int(resident) - int(shared)) * resource.getpagesize()
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to give up, None for never.

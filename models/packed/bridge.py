@@ -36,7 +36,7 @@ class Bridge:
         for field, value in self._values(state):
             fields[field] = value
         row = np.zeros(self.layout.width, np.uint32)
-        for field, (word, shift, mask) in enumerate(self.layout.bits):
+        for field, (word, shift, mask) in enumerate(self.layout.bits[:3].T):
             if not 0 <= fields[field] <= mask:
                 raise OverflowError(f"field {field} cannot hold {fields[field]}")
             row[word] |= np.uint32(fields[field] << shift)

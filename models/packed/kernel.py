@@ -63,6 +63,10 @@ PER_LAYER = 3
 # --- urgent events: kind in the low three bits, then lane, stage and room ------------------------
 LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN_EVENT, BATCH_END = range(5)
 
+# --- rows of the table ``bits``: where field f lies, and what a step of its value is worth --------
+WORD, SHIFT, MASK, KIND, FLOOR = range(5)
+OTHER, COUNTS, RUNS = range(3)
+
 # --- ends of a run -------------------------------------------------------------------------------
 GOING, COMPLETE, DRAINED, FAILED = range(4)
 
@@ -411,9 +415,9 @@ def settle(w: Array, g: Array, u: Array, phases: Array) -> None:
 
 @jit
 def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
-    """Spread a packed row over ``w`` and derive the rest. ``bits[f] = word, shift, mask``."""
+    """Spread a packed row over ``w`` and derive the rest. ``bits[:, f]``: word, shift, mask, …."""
     for f in range(g[FIELDS]):
-        w[f] = row[bits[f, 0]] >> bits[f, 1] & bits[f, 2]
+        w[f] = row[bits[WORD, f]] >> bits[SHIFT, f] & bits[MASK, f]
     for i in range(g[FIELDS], g[SIZE]):
         w[i] = 0
     for lane in range(g[LANES]):
@@ -452,7 +456,59 @@ def pack(w: Array, row: Array, g: Array, bits: Array) -> None:
     for i in range(row.shape[0]):
         row[i] = 0
     for f in range(g[FIELDS]):
-        row[bits[f, 0]] |= np.uint32(w[f]) << bits[f, 1]
+        row[bits[WORD, f]] |= np.uint32(w[f]) << bits[SHIFT, f]
+
+
+@jit
+def climb_of(bits: Array, field: int, before: int, after: int, tail: int) -> int:
+    """How far work moves on when a field changes, but for batches that end.
+
+    ``tail`` is the height of a stage's tail above the stage's heap.
+    """
+    kind, floor = bits[KIND, field], bits[FLOOR, field]
+    if kind == COUNTS:
+        steps: int = (after - before) * floor
+        return steps
+    if kind == RUNS:
+        climb = 0
+        if after != IDLE:
+            climb += floor + (tail if after == TAIL else after - 1)
+        if before != IDLE:
+            climb -= floor + (tail if before == TAIL else before - 1)
+        return climb
+    return 0
+
+
+@jit
+def pack_change(
+    row: Array, base: Array, w: Array, base4: Array, w4: Array, out: Array, g: Array, bits: Array
+) -> int:
+    """Pack ``w`` into ``out``, given that ``row`` packs ``base``; return how far work moved on.
+
+    ``base4`` and ``w4`` are the same memory, four fields at a time, because few fields differ.
+
+    A batch climbs from request over waiting, then at each stage queued, and per layer attention,
+    room and wave, then the stage's tail. Every transition moves some batch up and none down, so
+    the sum of steps rises, and the graph has no cycle. That is checked on every transition.
+    """
+    for i in range(row.shape[0]):
+        out[i] = row[i]
+    climb = 0
+    tail = PER_LAYER * g[LAYERS] + 1
+    for four in range((g[FIELDS] + 3) // 4):
+        if w4[four] != base4[four]:
+            for f in range(4 * four, min(4 * four + 4, g[FIELDS])):
+                if w[f] != base[f]:
+                    before, after = 0 + base[f], 0 + w[f]
+                    out[bits[WORD, f]] ^= np.uint32(before ^ after) << bits[SHIFT, f]
+                    climb += climb_of(bits, f, before, after, tail)
+    for lane in range(g[LANES]):
+        ended = np.int64(base[g[AT_IN_FLIGHT] + lane]) - np.int64(w[g[AT_IN_FLIGHT] + lane])
+        ended += np.int64(base[g[AT_WAITING] + lane]) - np.int64(w[g[AT_WAITING] + lane])
+        if g[OPEN]:
+            ended += np.int64(base[g[AT_REQUESTS] + lane]) - np.int64(w[g[AT_REQUESTS] + lane])
+        climb += ended * (tail + 1) * g[STAGES]
+    return climb
 
 
 @jit
@@ -470,21 +526,24 @@ def collect(w: Array, g: Array, events: Array) -> int:
             events[count] = w[g[AT_PENDING] + i] - 1
             count += 1
         return count
-    for at in range(cells):
-        status = w[g[AT_STATUS] + at]
-        if status == IDLE:
-            continue
-        kind = (status - ATTENTION) % PER_LAYER if status > TAIL else -1
-        if kind == -1 or kind == 0:
-            pending = True
-        elif kind == IN_WAVE - ATTENTION:  # a wave's event goes by its lowest lane
-            wave = w[g[AT_WAVE] + at % g[STAGES]]
-            pending = wave & ((1 << at // g[STAGES]) - 1) == 0
-        else:
-            pending = False
-        if pending:
-            events[count] = at
-            count += 1
+    at = 0
+    for lane in range(g[LANES]):
+        for stage in range(g[STAGES]):
+            status = w[g[AT_STATUS] + at]
+            if status == TAIL:
+                pending = True
+            elif status > TAIL:
+                kind = (status - ATTENTION) % PER_LAYER
+                # a wave's event goes by its lowest lane
+                pending = kind == 0 or (
+                    kind == IN_WAVE - ATTENTION and w[g[AT_WAVE] + stage] & ((1 << lane) - 1) == 0
+                )
+            else:
+                pending = False
+            if pending:
+                events[count] = at
+                count += 1
+            at += 1
     return count
 
 
@@ -508,11 +567,19 @@ def forget_lost_events(w: Array, g: Array) -> None:
 
 @jit
 def fire(
-    base: Array, w: Array, g: Array, u: Array, phases: Array, events: Array, count: int, chosen: int
+    base4: Array,
+    w: Array,
+    w4: Array,
+    g: Array,
+    u: Array,
+    phases: Array,
+    events: Array,
+    count: int,
+    chosen: int,
 ) -> None:
-    """Fire the events whose bits are set in ``chosen`` at one instant, from ``base`` into ``w``."""
-    for i in range(g[SIZE]):
-        w[i] = base[i]
+    """Fire the events whose bits are set in ``chosen`` at one instant, from the base into ``w``."""
+    for i in range(w4.shape[0]):
+        w4[i] = base4[i]
     w[g[AT_REACHED]] = 0
     if g[ORDERED]:
         keep = 0
@@ -822,32 +889,6 @@ def end_of(w: Array, g: Array) -> int:
 
 
 @jit
-def measure(w: Array, g: Array, batches: Array) -> int:
-    """How far all work has come: steps behind each batch, summed.
-
-    A batch climbs from request over waiting, then at each stage queued, and per layer attention,
-    room and wave, then the stage's tail. Every transition moves some batch up and none down, so
-    this rises, and the graph has no cycle. It is checked on every transition all the same.
-    """
-    per_stage = PER_LAYER * g[LAYERS] + 2
-    total = 0
-    for lane in range(g[LANES]):
-        requests = np.int64(w[g[AT_REQUESTS] + lane]) if g[OPEN] else 0
-        waiting = np.int64(w[g[AT_WAITING] + lane])
-        ended = batches[lane] - requests - waiting - w[g[AT_IN_FLIGHT] + lane]
-        total += waiting + 2 * (batches[lane] - requests - waiting) + ended * per_stage * g[STAGES]
-        for stage in range(g[STAGES]):
-            at = lane * g[STAGES] + stage
-            total += w[g[AT_QUEUED] + at] * stage * per_stage
-            status = np.int64(w[g[AT_STATUS] + at])
-            if status == TAIL:
-                total += (stage + 1) * per_stage - 1
-            elif status != IDLE:
-                total += stage * per_stage + status - 1
-    return total
-
-
-@jit
 def expand(
     rows: Array,
     g: Array,
@@ -857,6 +898,8 @@ def expand(
     classes: Array,
     base: Array,
     w: Array,
+    base4: Array,
+    w4: Array,
     u: Array,
     events: Array,
     keys: Array,
@@ -881,7 +924,6 @@ def expand(
         choices = (1 << count) - 1 if g[TIES] else count
         if n + choices > out_source.shape[0]:
             return i, n, reached
-        before = measure(base, g, batches)
         follow = persistent(base, g, events, count) if g[PARTIAL] else -1
         for c in range(choices):
             chosen = c + 1 if g[TIES] else 1 << c
@@ -893,13 +935,14 @@ def expand(
                 if not meet(base, w, g, u, phases, events[c] % g[STAGES]):
                     reached |= MET_OTHERWISE
             else:
-                fire(base, w, g, u, phases, events, count, chosen)
+                fire(base4, w, w4, g, u, phases, events, count, chosen)
             reached |= w[g[AT_REACHED]]
-            if measure(w, g, batches) <= before and not w[g[AT_FAILED]]:
+            climb = pack_change(rows[i], base, w, base4, w4, out_rows[n], g, bits)
+            if climb <= 0 and not w[g[AT_FAILED]]:
                 reached |= STOOD_STILL
             if g[SYMMETRY]:
                 sort_lanes(w, g, classes, keys)
-            pack(w, out_rows[n], g, bits)
+                pack(w, out_rows[n], g, bits)
             out_source[n] = i
             out_choice[n] = chosen
             n += 1
@@ -950,6 +993,7 @@ def gather(w: Array, g: Array) -> None:
 def project(
     row: Array,
     w: Array,
+    reduced: Array,
     out: Array,
     g: Array,
     bits: Array,
@@ -961,7 +1005,8 @@ def project(
 ) -> None:
     """Map a row of the unreduced layout ``g`` to its representative in the layout ``to``."""
     unpack(row, w, g, bits, batches)
-    reduced = np.zeros(to[SIZE], w.dtype)
+    for i in range(to[SIZE]):
+        reduced[i] = 0
     for i in range(g[LANES] * g[STAGES]):
         reduced[to[AT_STATUS] + i] = w[g[AT_STATUS] + i]
         reduced[to[AT_QUEUED] + i] = w[g[AT_QUEUED] + i]

@@ -155,8 +155,10 @@ class _Scratch:
     def __init__(self, layout: Layout) -> None:
         size = int(layout.geometry[k.SIZE])
         self.layout = layout
-        self.base: Array = np.zeros(size, WORK)
-        self.work: Array = np.zeros(size, WORK)
+        self.base: Array = np.zeros(-size // 4 * -4, WORK)
+        self.work: Array = np.zeros(-size // 4 * -4, WORK)
+        self.base4: Array = self.base.view(np.uint64)
+        self.work4: Array = self.work.view(np.uint64)
         self.urgent: Array = np.zeros(layout.most_urgent, np.int64)
         self.events: Array = np.zeros(layout.most_pending + 1, np.int64)
         self.keys: Array = np.zeros(int(layout.geometry[k.LANES]), np.int64)
@@ -183,6 +185,8 @@ class LanesExpander(_Scratch):
             at.classes,
             self.base,
             self.work,
+            self.base4,
+            self.work4,
             self.urgent,
             self.events,
             self.keys,
@@ -199,6 +203,7 @@ class Projection(_Scratch):
     def __init__(self, layout: Layout, to: Layout) -> None:
         super().__init__(layout)
         self.to = to
+        self.reduced: Array = np.zeros(int(to.geometry[k.SIZE]), WORK)
 
     def __call__(self, row: Array) -> Array:
         """Row of the representative."""
@@ -207,6 +212,7 @@ class Projection(_Scratch):
         k.project(
             row,
             self.work,
+            self.reduced,
             out,
             at.geometry,
             at.bits,

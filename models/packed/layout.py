@@ -6,6 +6,7 @@ what can matter to the future of the scenario (docs/packed_engine.md).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,26 +76,33 @@ class _Fields:
         self.geometry = geometry
         self.widths: list[int] = []
         self.size = 0
+        self.values: dict[int, tuple[int, int]] = {}
 
     def packed(self, at: int, count: int, greatest: int) -> None:
         self.geometry[at] = len(self.widths)
         self.widths.extend([int(greatest).bit_length()] * count)
         self.size = len(self.widths)
 
+    def worth(self, at: int, kind: int, floors: Sequence[int]) -> None:
+        """Say what a step of each of these fields is worth (see ``pack_change``)."""
+        for field, floor in enumerate(floors, start=int(self.geometry[at])):
+            self.values[field] = (kind, floor)
+
     def derived(self, at: int, count: int) -> None:
         self.geometry[at] = self.size
         self.size += count
 
     def place(self) -> Array:
-        """Word, shift and mask of each packed field: widest first, where there is room."""
-        bits = np.zeros((len(self.widths), 3), np.int64)
+        """Word, shift, mask and worth of each field: widest first, where there is room."""
+        bits = np.zeros((5, len(self.widths)), np.int64)
         used: list[int] = []
         for field in sorted(range(len(self.widths)), key=lambda f: -self.widths[f]):
             width = self.widths[field]
             word = next((w for w, full in enumerate(used) if full + width <= 32), len(used))
             if word == len(used):
                 used.append(0)
-            bits[field] = word, used[word], (1 << width) - 1
+            bits[:3, field] = word, used[word], (1 << width) - 1
+            bits[3:, field] = self.values.get(field, (k.OTHER, 0))
             used[word] += width
         return bits
 
@@ -148,6 +156,13 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     fields.derived(k.AT_REACHED, 1)
     g[k.SIZE] = fields.size
 
+    per_stage = k.PER_LAYER * layers + 2
+    floors = [stage * per_stage for _ in range(lanes) for stage in range(stages)]
+    fields.worth(k.AT_STATUS, k.RUNS, floors)
+    fields.worth(k.AT_QUEUED, k.COUNTS, floors)
+    fields.worth(k.AT_WAITING, k.COUNTS, [-1] * lanes)
+    if g[k.OPEN]:
+        fields.worth(k.AT_REQUESTS, k.COUNTS, [-2] * lanes)
     bits = fields.place()
     return Layout(
         geometry=g,
@@ -155,7 +170,7 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
         phases=_phase_columns(scenario, most),
         batches=np.array(scenario.batches, np.int64),
         classes=_next_of_class(scenario, split),
-        width=int(bits[:, 0].max()) + 1,
+        width=int(bits[k.WORD].max()) + 1,
         used_bits=sum(fields.widths),
     )
 

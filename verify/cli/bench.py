@@ -5,13 +5,17 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from models.scenario import Scenario
+from verify.cli.bench_packed import bench_packed
 from verify.cli.bench_simulator import bench_simulator
 from verify.cli.checking import check_scenario
+from verify.cli.errors import UsageError
 from verify.cli.render import live_progress, out, scenario_line
 from verify.verdict import Stats
 
@@ -50,8 +54,21 @@ def _row(table: Table, name: str, stats: Stats, rung: Rung) -> None:
     )
 
 
-def bench() -> None:
-    """Measure the reference engine and the simulator, beside what the project promises."""
+def bench(
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write engine.md, engine.json, engine.svg here."),
+    ] = None,
+    heavy: Annotated[
+        bool, typer.Option("--heavy", help="Also shapes that take minutes and gigabytes.")
+    ] = False,
+    max_memory_gb: Annotated[
+        float, typer.Option(help="Memory that a single exploration may take.")
+    ] = 6.0,
+) -> None:
+    """Measure both engines and the simulator, beside what the project promises."""
+    if report is not None and not report.is_dir():
+        raise UsageError(f"cannot write the report: {report} is not a folder")
     rung = reference_rung()
     out.print(
         f"Python {platform.python_version()} on {sys.platform}; {scenario_line(rung.scenario)}"
@@ -63,5 +80,8 @@ def bench() -> None:
         table.add_column(column, no_wrap=True)
     _row(table, "reference", result.exploration.verdict.stats, rung)
     out.print(table)
+    bench_packed(
+        result.exploration.verdict.stats, heavy=heavy, report=report, max_memory_gb=max_memory_gb
+    )
     bench_simulator()
     raise typer.Exit(0)

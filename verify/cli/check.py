@@ -43,6 +43,7 @@ def _engine_options(
     checkpoint: Path | None,
     checkpoint_every: float,
     resume: Path | None,
+    spill: Path | None,
 ) -> EngineOptions:
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}; expected one of: {', '.join(ENGINES)}")
@@ -52,6 +53,8 @@ def _engine_options(
         raise UsageError(f"--checkpoint-every must be greater than 0, got {checkpoint_every:g}")
     if checkpoint is not None and resume is not None:
         raise UsageError("give either --checkpoint (new) or --resume (go on), not both")
+    if spill is not None and not spill.is_dir():
+        raise UsageError(f"--spill {spill} is not a folder; make it or give another")
     return EngineOptions(
         engine=engine,
         reductions=parse_reductions(reduction),
@@ -60,6 +63,7 @@ def _engine_options(
         checkpoint=checkpoint,
         checkpoint_every_s=checkpoint_every,
         resume=resume,
+        spill=spill,
     )
 
 
@@ -82,6 +86,8 @@ def check(
     slots: opt.Slots = None,
     steps: opt.Steps = None,
     capacity: opt.Capacity = None,
+    stale: opt.Stale = None,
+    interruptions: opt.Interruptions = None,
     ties: opt.Ties = None,
     asked: Annotated[
         str | None,
@@ -166,6 +172,14 @@ def check(
             rich_help_panel=_ENGINE,
         ),
     ] = None,
+    spill: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Beyond --max-memory-gb, go on with states in files here instead of giving up.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
     json_file: opt.JsonFile = None,
 ) -> None:
     """Explore every timing of a scenario; without any argument, check the whole catalogue.
@@ -191,13 +205,17 @@ def check(
         "slots": slots,
         "steps": steps,
         "capacity": capacity,
+        "stale": stale,
+        "interruptions": interruptions,
         "ties": ties,
         "context": context,
     }
     limits = _limits(max_states, max_seconds, max_memory_gb)
     engines = _engine_options(
-        engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume
+        engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume, spill
     )
+    if spill is not None and max_memory_gb is None:
+        raise UsageError("--spill needs --max-memory-gb: the memory beyond which to use it")
     require_writable(json_file)
     require_writable(report)
     questions = (asked, fairness, same_as)

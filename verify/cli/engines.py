@@ -51,6 +51,7 @@ class EngineOptions:
     checkpoint: Path | None = None
     checkpoint_every_s: float = 120.0
     resume: Path | None = None
+    spill: Path | None = None
 
     @property
     def packed_only(self) -> str | None:
@@ -60,6 +61,7 @@ class EngineOptions:
             "--hash-compact": self.hash_compact,
             "--checkpoint": self.checkpoint is not None,
             "--resume": self.resume is not None,
+            "--spill": self.spill is not None,
             "--threads": self.threads is not None,
         }
         return next((name for name, present in given.items() if present), None)
@@ -143,7 +145,9 @@ def check_packed(
 ) -> CheckResult:
     """Check a scenario with the packed engine; every reported schedule is replayed on the core."""
     model = PackedLanes(scenario, options.reductions)
-    search = Search(model, threads=options.threads, compact=options.hash_compact)
+    search = Search(
+        model, threads=options.threads, compact=options.hash_compact, spill=options.spill
+    )
     limit = _run(search, options, limits, progress)
     core = QuiescentModel(scenario.make_replica, scenario.ties)
     found = _violating(search)
@@ -242,6 +246,8 @@ def _details(
         "reductions_refused": dict(model.plan.refused),
         "counts": "reduced graph" if model.plan.applied else "unreduced graph",
     }
+    if options.spill is not None:
+        details["spilled"] = search.spilled
     if options.hash_compact:
         details["omission_bound"] = search.omission_bound
     return details

@@ -18,7 +18,7 @@ from verify.cli.dossier import Dossier, dossier_of_example
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
 from verify.cli.render import out, scenario_line
-from verify.cli.sources import load_counterexample
+from verify.cli.sources import load_counterexample, require_finite
 
 MAX_STATES = 20_000
 
@@ -75,7 +75,7 @@ def shrink(
         require_writable(path)
     started = time.monotonic()
     read = load_counterexample(source, max_states)
-    shrunk = shrink_example(read.example, keep, max_states)
+    shrunk = shrink_example(require_finite(read), keep, max_states)
     other = _simpler_of_another_class(shrunk, keep, max_states)
     dossier = dossier_of_example(shrunk.best)
     repair = find_repair(shrunk.best.scenario)

@@ -79,20 +79,33 @@ def _violating(played: Played, what: str) -> Counterexample:
     return example
 
 
-def _require_finite(scenario: AnyScenario, what: str) -> Scenario:
+def _of_lanes(scenario: AnyScenario, what: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
-    if scenario.endless:
-        raise UsageError(
-            f"{what} is of a closed workload, which goes on for ever; expected finite work "
-            f"(workload = 'finite'): check and replay explain a lasso themselves"
-        )
     return scenario
+
+
+def require_finite(source: Source) -> Counterexample:
+    """Return a source's counterexample, which must be of finite work.
+
+    Raises
+    ------
+    UsageError
+        If its workload is closed: a run that goes on for ever cannot be carried over.
+    """
+    if source.example.scenario.endless:
+        raise UsageError(
+            f"{source.kind} is of a closed workload, which goes on for ever; expected finite work "
+            f"(workload = 'finite')"
+        )
+    return source.example
 
 
 def _of_path(word: str, what: str) -> Source:
     opened, encoded = open_path(word)
-    scenario = _require_finite(opened, what)
+    scenario = _of_lanes(opened, what)
+    if encoded.cycle:
+        raise UsageError(f"{what} is a lasso, which repeats for ever: check and replay explain it")
     return Source(_violating(walk_path(scenario, encoded), what), what)
 
 
@@ -155,7 +168,10 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
 
 
 def _of_scenario(scenario: Scenario, max_states: int) -> Source:
-    _require_finite(scenario, "the scenario")
+    if scenario.endless:
+        raise UsageError(
+            "the scenario is of a closed workload: check it, and give explain the result"
+        )
     found = decides(scenario, max_states)
     if isinstance(found, Rejection):
         if found.proved:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from verify.limits import Progress, memory_bytes
+from verify.limits import Progress
 from verify.packed.search import Search
 
 FITTED_LEVELS = 10
@@ -60,7 +60,7 @@ def progress_of(search: Search) -> Progress:
         queue=queue,
         violations=sum(len(found) for found in tally.ends.values()),
         seconds=tally.seconds,
-        memory=memory_bytes(),
+        memory=search.memory,
         recent_rate=rate,
         remaining_s=remaining,
     )

@@ -25,10 +25,10 @@ def hash_row(row: Array) -> np.uint64:
 
 
 @jit
-def route(rows: Array, count: int, hashes: Array, order: Array, offsets: Array) -> None:
+def route(rows: Array, count: int, hashes: Array, order: Array, offsets: Array, at: Array) -> None:
     """Hash ``rows[:count]`` and group their numbers by shard, each group in order.
 
-    ``order[offsets[s]:offsets[s + 1]]`` are the rows of shard ``s``.
+    ``order[offsets[s]:offsets[s + 1]]`` are the rows of shard ``s``; ``at`` is scratch memory.
     """
     shift = np.uint64(64 - SHARD_BITS)
     offsets[:] = 0
@@ -37,7 +37,8 @@ def route(rows: Array, count: int, hashes: Array, order: Array, offsets: Array) 
         offsets[np.int64(hashes[i] >> shift) + 1] += 1
     for s in range(SHARDS):
         offsets[s + 1] += offsets[s]
-    at = offsets.copy()
+    for s in range(SHARDS):
+        at[s] = offsets[s]
     for i in range(count):
         shard = np.int64(hashes[i] >> shift)
         order[at[shard]] = i

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from verify.limits import Limits, memory_bytes
+from verify.limits import Limits, memory_bytes, private_bytes
 from verify.packed.kernels import SHARDS
 from verify.packed.model import Block, End, PackedModel
 from verify.packed.store import MOST_STATES, Routing, Shard
@@ -122,15 +123,24 @@ class Search:
         Threads to use; all cores unless given.
     compact
         Keep 64-bit hashes instead of rows: a state may be missed (see :meth:`omission_bound`).
+    spill
+        Folder for keys and parents once ``max_memory_gb`` is reached; the search then goes on.
     """
 
     def __init__(
-        self, model: PackedModel, *, threads: int | None = None, compact: bool = False
+        self,
+        model: PackedModel,
+        *,
+        threads: int | None = None,
+        compact: bool = False,
+        spill: Path | None = None,
     ) -> None:
         self.model = model
         self.compact = compact
         self.threads = max(1, min(threads or os.cpu_count() or 1, RANGES))
         self.shards = [Shard(s, model.width, compact=compact) for s in range(SHARDS)]
+        self.spill = spill
+        self.spilled = False
         self.tally = Tally()
         self.intact = True
         self._pace = [(0.0, 0)]
@@ -195,6 +205,9 @@ class Search:
             except MemoryError:
                 self.intact = False
                 return "the system has no more memory to give"
+            except OSError as error:
+                self.intact = False
+                return f"cannot spill to {self.spill}: {error.strerror}"
             finally:
                 self._pool = None
                 self.tally.seconds = time.monotonic() - started
@@ -210,8 +223,8 @@ class Search:
             for hook in hooks:
                 hook(self)
             limit = INTERRUPTED if interrupt.noted else None
-            limit = limit or limits.exceeded(self.states, self.tally.seconds, memory_bytes())
             limit = limit or self._no_room(limits)
+            limit = limit or limits.exceeded(self.states, self.tally.seconds, self.memory)
             if limit is not None:
                 return limit
             self._round()
@@ -248,13 +261,25 @@ class Search:
     def _no_room(self, limits: Limits) -> str | None:
         if max(shard.count for shard in self.shards) + RANGES * BLOCK > MOST_STATES:
             return f"the engine's limit of {MOST_STATES * SHARDS} states was reached"
-        if limits.max_memory_gb is None:
+        if limits.max_memory_gb is None or not self._is_tight(limits.max_memory_gb):
             return None
-        spare = limits.max_memory_gb * 1e9 - memory_bytes()
-        growth = [s.bytes_after(RANGES * BLOCK // SHARDS) - s.nbytes for s in self.shards]
-        if sum(growth) > spare:
-            return f"the limit of {limits.max_memory_gb:g} GB of memory was reached"
-        return None
+        if self.spill is not None and not self.spilled:
+            for shard in self.shards:
+                shard.spill(self.spill)
+            self.spilled = True
+            if not self._is_tight(limits.max_memory_gb):
+                return None
+        return f"the limit of {limits.max_memory_gb:g} GB of memory was reached"
+
+    def _is_tight(self, gigabytes: float) -> bool:
+        """Whether the next round could take more memory than the limit leaves."""
+        growth = [s.bytes_after(RANGES * BLOCK // SHARDS) - s.memory for s in self.shards]
+        return self.memory + sum(growth) > gigabytes * 1e9
+
+    @property
+    def memory(self) -> int:
+        """Memory of the process, without pages that the system can write back to spilled files."""
+        return private_bytes() if self.spilled else memory_bytes()
 
     def _round(self) -> None:
         work = self.tally.work

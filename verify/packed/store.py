@@ -10,6 +10,12 @@ are kept only of the level that is being expanded and of the one that is being f
 
 from __future__ import annotations
 
+import os
+import tempfile
+import weakref
+from pathlib import Path
+from typing import IO
+
 import numpy as np
 
 from verify.packed.jit import Array
@@ -38,14 +44,19 @@ class Routing:
         self.hashes: Array = np.zeros(capacity, np.uint64)
         self.order: Array = np.zeros(capacity, np.int32)
         self.offsets: Array = np.zeros(SHARDS + 1, np.int64)
+        self._at: Array = np.zeros(SHARDS, np.int64)
 
     def fill(self, block: Block) -> None:
         """Group the block's successors."""
-        route(block.rows, block.count, self.hashes, self.order, self.offsets)
+        route(block.rows, block.count, self.hashes, self.order, self.offsets, self._at)
 
     def share(self, shard: int) -> Array:
         """Numbers of the successors that belong to a shard, in order."""
         return self.order[self.offsets[shard] : self.offsets[shard + 1]]
+
+
+def _unnamed_file(folder: Path) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder, prefix="spill-")
 
 
 class Shard:
@@ -71,10 +82,17 @@ class Shard:
         self.bits = FIRST_BITS
         self.slots: Array = np.zeros(size, np.uint32)
         self._fresh: Array = np.zeros(size, np.int32)
+        self._folder: Path | None = None
+        self._files: dict[str, IO[bytes]] = {}
         # under hash compaction: rows of the level being found and of the one being expanded
         self._finding: list[Array] = []
         self._expanding: Array = np.zeros((0, width), np.uint32)
         self._expanding_first = 0
+
+    @property
+    def memory(self) -> int:
+        """Bytes that only memory holds: all of them, or the table once keys are in files."""
+        return self.nbytes if self._folder is None else self.slots.nbytes
 
     @property
     def nbytes(self) -> int:
@@ -83,10 +101,10 @@ class Shard:
         return self.keys.nbytes + self.parents.nbytes + self.slots.nbytes + level
 
     def bytes_after(self, extra: int) -> int:
-        """Most bytes held while making room for ``extra`` more states."""
+        """Most bytes of memory held while making room for ``extra`` more states."""
         need = self.count + extra
-        total = self.nbytes
-        if need > len(self.keys):
+        total = self.memory
+        if need > len(self.keys) and self._folder is None:
             per_state = self.keys.itemsize * self.keys.shape[1] + self.parents.itemsize
             total += (self._capacity(need) - len(self.keys)) * per_state
         if need > LOAD * len(self.slots):
@@ -104,8 +122,39 @@ class Shard:
 
     def resize(self, capacity: int) -> None:
         """Give the arrays this capacity."""
+        if self._folder is not None:
+            self.keys = self._mapped("keys", (capacity, self.keys.shape[1]))
+            self.parents = self._mapped("parents", (capacity,))
+            return
         self.keys.resize((capacity, self.keys.shape[1]), refcheck=False)
         self.parents.resize(capacity, refcheck=False)
+
+    def spill(self, folder: Path) -> None:
+        """Move keys and parents into files of a folder, mapped into memory.
+
+        The table stays in memory: its tags answer most look-ups without touching a key. The files
+        have no names any more once this returns, so nothing is left behind however the run ends.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be written or the disk is full.
+        """
+        keys, parents = self.keys[: self.count], self.parents[: self.count]
+        capacity = len(self.keys)
+        self._folder = folder
+        self._files = {part: _unnamed_file(folder) for part in ("keys", "parents")}
+        for file in self._files.values():
+            weakref.finalize(self, file.close)
+        self.keys = self._mapped("keys", (capacity, keys.shape[1]))
+        self.parents = self._mapped("parents", (capacity,))
+        self.keys[: self.count] = keys
+        self.parents[: self.count] = parents
+
+    def _mapped(self, part: str, shape: tuple[int, ...]) -> Array:
+        file = self._files[part]
+        os.posix_fallocate(file.fileno(), 0, int(np.prod(shape)) * 4)
+        return np.asarray(np.memmap(file, np.uint32, "r+", shape=shape))
 
     def rebuild(self) -> None:
         """Build the table anew, with ``2**bits`` slots."""

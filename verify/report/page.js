@@ -186,6 +186,7 @@
       showEnd(content.end);
       say(content.message);
       show(number === undefined ? data.steps.length - 1 : number);
+      byId("step-title").focus({ preventScroll: true });
     } catch (error) {
       say(`The server did not do that: ${error.message}`);
     }

@@ -36,7 +36,7 @@ def test_random_scenarios_agree_in_states_transitions_ends_depth_and_claims(part
 
 def test_every_catalogue_case_agrees():
     for case in catalogue().values():
-        if outside_domain(case.scenario) is None:
+        if isinstance(case.scenario, Scenario) and outside_domain(case.scenario) is None:
             expected = reference(case.scenario, 4000)
             if expected is not None:
                 assert packed(case.scenario) == expected, case.name

@@ -45,7 +45,7 @@ def mutant(before: str, after: str) -> types.SimpleNamespace:
 
 @pytest.fixture
 def plant(monkeypatch):
-    monkeypatch.setattr(lanes, "WORK", np.int64)
+    monkeypatch.setattr(lanes, "WORK", np.int16)
     return lambda before, after: monkeypatch.setattr(lanes, "k", mutant(before, after))
 
 

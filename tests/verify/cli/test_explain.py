@@ -105,3 +105,24 @@ def test_a_run_of_hundreds_of_requests_is_explained_on_one_small_page(program, t
     assert done.code == 0, done.err
     assert "instants are not told" in done.out
     assert page.stat().st_size < 1_000_000
+
+
+def test_closed_workloads_drained_are_explained_but_not_shrunk_and_lassos_are_neither(
+    program, tmp_path
+):
+    drained, lasso = tmp_path / "drained.json", tmp_path / "lasso.json"
+    shape = "--workload closed --lanes 3 --stages 1 --admission strict_fifo"
+    program("check", *shape.split(" "), "--json", drained)
+    assert json.loads(drained.read_text())["classification"] == "lost_wakeup"
+    page = tmp_path / "page.html"
+    done = program("explain", drained, "--html", page)
+    assert done.code == 0, done.err
+    assert "not computed: the work never ends" in done.out
+    assert page.exists()
+    refused = program("shrink", drained)
+    assert (refused.code, "closed workload" in refused.err) == (2, True)
+    closed = "--workload closed --capacity 1 --model dense"
+    program("check", *closed.split(" "), "--json", lasso)
+    for command in ("explain", "shrink"):
+        done = program(command, lasso)
+        assert (done.code, "is a lasso" in done.err) == (2, True)

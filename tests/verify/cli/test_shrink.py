@@ -23,8 +23,8 @@ POISSON_OPTIONS = (
 POISSON = ("simulate", *POISSON_OPTIONS.split(" "))
 
 
-def run_test_file(path: Path, rules: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+def run_test_file(path: Path, rules: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path), *options]
     environment = {**os.environ, RULES_VARIABLE: rules}
     return subprocess.run(
         command, capture_output=True, text=True, cwd=path.parent, env=environment, check=False
@@ -51,12 +51,14 @@ def test_a_drained_poisson_run_to_a_kept_test(program: Program, tmp_path: Path):
     assert timed.code == 1
     assert json.loads(timed.out)["stages"] == data["stages"]
     assert program("replay", data["path"]).code == 1
-    defective = run_test_file(test)
+    defective = run_test_file(test, "")
     assert defective.returncode == 1
     assert "1 failed, 2 passed" in defective.stdout
     assert "frontier-verify replay fv1-" in defective.stdout
     repaired = run_test_file(test, "stand_in=withdraw_joined")
     assert repaired.returncode == 0, repaired.stdout
+    without_plugin = run_test_file(test, "", "-p", "no:frontier-verify")
+    assert "1 failed, 2 passed" in without_plugin.stdout
 
 
 def test_a_strict_fifo_run_of_12_requests(program: Program, tmp_path: Path):

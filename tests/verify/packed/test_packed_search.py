@@ -149,3 +149,31 @@ def test_progress_tells_where_a_search_is():
     assert seen[0].states == 1
     assert seen[-1].depth > seen[0].depth
     assert all(p.queue > 0 for p in seen)
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_spilled_search_is_the_same_search(tmp_path, compact):
+    model = Grid(150, 140, trap=(60, 40))
+    whole = Search(model, compact=compact)
+    whole.run()
+    search = Search(model, compact=compact, spill=tmp_path)
+    search.run(Limits(max_states=5000))
+    assert "memory" in str(search.run(Limits(max_memory_gb=1e-3)))
+    assert search.spilled, "first spill, and give up only when that is not enough"
+    assert search.run() is None
+    assert search.states == whole.states == 150 * 140
+    assert search.tally.ends == whole.tally.ends
+    assert search.tally.bounds == whole.tally.bounds
+    (drained,) = search.tally.ends[End.DRAINED]
+    assert len(trace(search, drained).choices) == 100
+    assert not list(tmp_path.iterdir()), "spilled files have no names"
+
+
+def test_a_full_disk_ends_the_search_undetermined(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("verify.packed.store.os.posix_fallocate", full)
+    search = Search(Grid(100, 100), spill=tmp_path)
+    assert "No space left" in str(search.run(Limits(max_memory_gb=1e-3)))
+    assert not search.intact

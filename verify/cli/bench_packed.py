@@ -1,0 +1,378 @@
+"""The ladder of ``frontier-verify bench``: both engines, reductions off and on, and SPIN."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from models.packed.lanes import PackedLanes
+from models.packed.reductions import REDUCTIONS
+from models.promela import promela
+from models.scenario import Scenario
+from verify.cli.render import err, out
+from verify.files import write_text_atomically
+from verify.limits import Limits
+from verify.packed.search import Search
+from verify.verdict import Stats
+
+CANONICAL: Final = ("canonical",)
+
+SHAPES: Final = ((3, 3, 2), (4, 2, 2), (4, 3, 2))
+"""Lanes, stages, batches of the ladder that every engine climbs."""
+
+LARGE: Final = ((8, 2, 2), (6, 3, 2), (8, 3, 2), (8, 4, 2), (8, 2, 3))
+"""Shapes for the packed engine with every reduction."""
+
+HEAVY: Final = ((5, 3, 2), (4, 3, 3))
+"""Shapes without a reduction that take gigabytes and minutes."""
+
+REPEATS: Final = 3
+"""Short runs are repeated and the fastest is kept: others use the machine too."""
+
+SHORT_S: Final = 3.0
+
+PAN_LINES: Final = {
+    "states": re.compile(r"^\s*(\d+) states, stored", re.M),
+    "transitions": re.compile(r"^\s*(\d+) transitions", re.M),
+    "seconds": re.compile(r"elapsed time ([\d.e+-]+) seconds"),
+    "errors": re.compile(r"errors: (\d+)"),
+    "megabytes": re.compile(r"([\d.]+)\s+actual memory usage for states"),
+    "vector": re.compile(r"state-vector as stored = (\d+) byte \+ (\d+) byte overhead"),
+}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run: what was explored, by what, and what it took."""
+
+    lanes: int
+    stages: int
+    batches: int
+    engine: str
+    threads: int
+    reductions: str
+    states: int
+    transitions: int
+    seconds: float
+    bytes_per_state: float
+    verdict: str
+
+    @property
+    def shape(self) -> str:
+        """Lanes x stages x batches."""
+        return f"{self.lanes}x{self.stages}x{self.batches}"
+
+    @property
+    def rate(self) -> float:
+        """Transitions a second."""
+        return self.transitions / max(self.seconds, 1e-9)
+
+
+def ladder_scenario(shape: tuple[int, int, int]) -> Scenario:
+    """Return the scenario of a rung: the repaired protocol, a burst, ties off."""
+    lanes, stages, batches = shape
+    return Scenario(
+        lanes=lanes,
+        stages=stages,
+        batches=(batches,) * lanes,
+        stand_in="withdraw_joined",
+        ties=False,
+    )
+
+
+def _packed(
+    shape: tuple[int, int, int], reductions: tuple[str, ...], threads: int, limits: Limits
+) -> Measurement:
+    model = PackedLanes(ladder_scenario(shape), reductions)
+    best: Search | None = None
+    for _ in range(REPEATS):
+        search = Search(model, threads=threads)
+        limit = search.run(limits)
+        if best is None or search.tally.seconds < best.tally.seconds:
+            best = search
+        if search.tally.seconds > SHORT_S or limit is not None:
+            break
+    assert best is not None
+    found = any(best.tally.ends.values())
+    return Measurement(
+        *shape,
+        engine="packed",
+        threads=threads,
+        reductions=_label(model.plan.applied),
+        states=best.states,
+        transitions=best.tally.transitions,
+        seconds=best.tally.seconds,
+        bytes_per_state=best.stored_bytes / best.states,
+        verdict=limit or ("violated" if found else "holds"),
+    )
+
+
+def _label(applied: tuple[str, ...]) -> str:
+    return "all" if applied == REDUCTIONS else "+".join(applied) or "none"
+
+
+def _reference(shape: tuple[int, int, int], stats: Stats) -> Measurement:
+    return Measurement(
+        *shape,
+        engine="reference",
+        threads=1,
+        reductions="none",
+        states=stats.states,
+        transitions=stats.transitions,
+        seconds=stats.elapsed_s,
+        bytes_per_state=stats.memory_bytes / stats.states,
+        verdict="holds" if stats.complete else "undetermined",
+    )
+
+
+def spin_version() -> str | None:
+    """Version of SPIN, or None unless it and a C compiler are installed."""
+    if shutil.which("spin") is None or shutil.which("gcc") is None:
+        return None
+    done = subprocess.run(["spin", "-V"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def run_spin(shape: tuple[int, int, int]) -> Measurement | None:
+    """Explore a shape with SPIN's ``pan`` at -O2; None if it reports an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder)
+        (where / "model.pml").write_text(promela(ladder_scenario(shape)), encoding="utf-8")
+        for command in (
+            ["spin", "-a", "model.pml"],
+            ["gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=8000", "-o", "pan", "pan.c"],
+        ):
+            subprocess.run(command, cwd=where, check=True, capture_output=True)
+        texts = [
+            subprocess.run(
+                ["./pan", "-m1000000", "-w23"],
+                cwd=where,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+            for _ in range(REPEATS)
+        ]
+    text = min(texts, key=lambda t: _pan(t, "seconds"))
+    if _pan(text, "errors"):
+        return None
+    vector = PAN_LINES["vector"].search(text)
+    stored = sum(map(int, vector.groups())) if vector else 0
+    states = int(_pan(text, "states"))
+    return Measurement(
+        *shape,
+        engine="spin",
+        threads=1,
+        reductions="canonical",
+        states=states,
+        transitions=int(_pan(text, "transitions")),
+        seconds=_pan(text, "seconds"),
+        bytes_per_state=stored or _pan(text, "megabytes") * 2**20 / states,
+        verdict="holds",
+    )
+
+
+def _pan(text: str, name: str) -> float:
+    found = PAN_LINES[name].search(text)
+    if found is None:
+        raise ValueError(f"pan printed no {name}:\n{text}")
+    return float(found.group(1))
+
+
+def measure(
+    reference: Stats, heavy: bool, threads: Sequence[int], limits: Limits
+) -> Iterator[Measurement]:
+    """Climb the ladder; the kernels are compiled before anything is timed."""
+    yield _reference(SHAPES[0], reference)
+    _packed((2, 2, 2), (), 1, limits)
+    spin = spin_version()
+    for shape in SHAPES:
+        for reductions in ((), CANONICAL, REDUCTIONS):
+            for count in threads:
+                yield _packed(shape, reductions, count, limits)
+        if spin is not None:
+            found = run_spin(shape)
+            if found is not None:
+                yield found
+    for shape in LARGE:
+        yield _packed(shape, REDUCTIONS, max(threads), limits)
+    for shape in HEAVY if heavy else ():
+        yield _packed(shape, (), max(threads), limits)
+
+
+def bench_packed(
+    reference: Stats, *, heavy: bool = False, report: Path | None = None, max_memory_gb: float = 6.0
+) -> list[Measurement]:
+    """Measure, print a table and the ratios, and write the report if asked to.
+
+    ``reference`` is what the reference engine just took for the first shape of the ladder.
+    """
+    limits = Limits(max_memory_gb=max_memory_gb, max_seconds=900)
+    rows = []
+    for row in measure(reference, heavy, (1, 2), limits):
+        rows.append(row)
+        err.print(
+            f"{row.shape} {row.engine} x{row.threads} {row.reductions}: {row.seconds:.2f} s",
+            style="dim",
+        )
+    out.print(_table(rows))
+    for line in findings(rows):
+        out.print(line)
+    if report is not None:
+        _write(rows, report)
+    return rows
+
+
+def _table(rows: Sequence[Measurement]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, no_wrap=True)
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+_COLUMNS: Final = (
+    "shape",
+    "engine",
+    "threads",
+    "reductions",
+    "states",
+    "transitions",
+    "seconds",
+    "states/s",
+    "trans./s",
+    "B/state",
+    "verdict",
+)
+
+
+def _cells(row: Measurement) -> list[str]:
+    return [
+        row.shape,
+        row.engine,
+        str(row.threads),
+        row.reductions,
+        f"{row.states:,}",
+        f"{row.transitions:,}",
+        f"{row.seconds:.3f}",
+        f"{row.states / max(row.seconds, 1e-9):,.0f}",
+        f"{row.rate:,.0f}",
+        f"{row.bytes_per_state:,.0f}",
+        row.verdict,
+    ]
+
+
+def _of(rows: Sequence[Measurement], **wanted: Any) -> Measurement | None:
+    return next((row for row in rows if all(getattr(row, k) == v for k, v in wanted.items())), None)
+
+
+def findings(rows: Sequence[Measurement]) -> list[str]:
+    """Say, in sentences, how the measurements stand to what is promised (issue 6)."""
+    lines = []
+    reference = _of(rows, engine="reference")
+    one = _of(rows, engine="packed", shape="3x3x2", reductions="none", threads=1)
+    if reference and one:
+        lines.append(
+            f"3x3x2, one core: packed {one.rate / reference.rate:,.0f}x the reference engine's "
+            f"transitions a second (promised: 100x); {one.bytes_per_state:.0f} bytes a state "
+            f"(promised: at most 90)"
+        )
+    for shape in dict.fromkeys(row.shape for row in rows):
+        alone = _of(rows, engine="packed", shape=shape, reductions="none", threads=1)
+        both = _of(rows, engine="packed", shape=shape, reductions="none", threads=2)
+        if alone and both:
+            lines.append(
+                f"{shape}: two cores {alone.seconds / both.seconds:.2f}x one (promised on a free "
+                f"machine: 1.6x)"
+            )
+        lines += _against_spin(rows, shape)
+    return lines
+
+
+def _against_spin(rows: Sequence[Measurement], shape: str) -> list[str]:
+    spin = _of(rows, engine="spin", shape=shape)
+    if spin is None:
+        return []
+    lines = []
+    for threads in (1, 2):
+        equal = _of(rows, engine="packed", shape=shape, reductions="canonical", threads=threads)
+        if equal:
+            same = "equal" if equal.states == spin.states else "DIFFERENT"
+            lines.append(
+                f"{shape}: against SPIN on equal work ({same} counts), packed on {threads} "
+                f"core{'s' if threads > 1 else ''} is {spin.seconds / equal.seconds:.2f}x as fast"
+            )
+    reduced = _of(rows, engine="packed", shape=shape, reductions="all", threads=1)
+    if reduced:
+        lines.append(
+            f"{shape}: to the verdict with reductions {spin.seconds / reduced.seconds:,.0f}x as "
+            f"fast as SPIN"
+        )
+    return lines
+
+
+def _write(rows: Sequence[Measurement], report: Path) -> None:
+    text = [
+        "# The two engines, measured",
+        "",
+        "Written by `frontier-verify bench --report reports` (`make bench`). All shapes: "
+        "`ep_ordered`, `withdraw_joined`, moe, one layer, burst, ties off. Short runs are repeated "
+        "and the fastest is kept. `canonical` is the work that SPIN does "
+        f"({spin_version() or 'SPIN was not installed'}; `pan` at -O2).",
+        "",
+        "| " + " | ".join(_COLUMNS) + " |",
+        "|" + "---|" * len(_COLUMNS),
+        *("| " + " | ".join(_cells(row)) + " |" for row in rows),
+        "",
+        *(f"* {line}" for line in findings(rows)),
+        "",
+        "![States a second and time to the verdict](engine.svg)",
+        "",
+    ]
+    write_text_atomically(report / "engine.md", "\n".join(text))
+    data = json.dumps([asdict(row) for row in rows], indent=1)
+    write_text_atomically(report / "engine.json", data + "\n")
+    write_text_atomically(report / "engine.svg", _plot(rows))
+
+
+def _plot(rows: Sequence[Measurement]) -> str:
+    """Draw time to the verdict per shape, engine and reductions, as SVG."""
+    series: dict[str, list[tuple[str, float]]] = {}
+    for row in rows:
+        name = f"{row.engine}, {row.threads} core{'s' if row.threads > 1 else ''}, {row.reductions}"
+        series.setdefault(name, []).append((row.shape, row.seconds))
+    shapes = list(dict.fromkeys(row.shape for row in rows))
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.add_subplot()
+    for number, (name, points) in enumerate(series.items()):
+        axes.plot(
+            [shapes.index(shape) for shape, _ in points],
+            [seconds for _, seconds in points],
+            marker="osd^v<>pX"[number % 9],
+            linestyle=":",
+            label=name,
+        )
+    axes.set_xticks(range(len(shapes)), shapes)
+    axes.set_yscale("log")
+    axes.set_xlabel("lanes x stages x batches")
+    axes.set_ylabel("seconds to the verdict")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+    with tempfile.TemporaryDirectory() as folder, mpl.rc_context({"svg.hashsalt": "engine"}):
+        path = Path(folder) / "plot.svg"
+        figure.savefig(path, metadata={"Date": None})
+        return path.read_text(encoding="utf-8")
