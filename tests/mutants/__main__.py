@@ -76,8 +76,7 @@ def verdicts(mutant, original):
             example = f"{layer}: {'another event sequence' if layer == 'timed run' else found}"
     if hung:
         missing = next((layer for layer in LAYERS if layer not in table), LAYERS[-1])
-        table[missing] = (1, 1)
-        example = example or f"{missing}: does not end"
+        table[missing] = (0, 0)
     return table, example
 
 
@@ -86,6 +85,8 @@ def cell(table, layer):
     if layer not in table:
         return "-"
     killed, runs = table[layer]
+    if runs == 0:
+        return "time out"
     if runs > 1:
         return f"{killed}/{runs}"
     return "kills" if killed else "."
@@ -93,7 +94,7 @@ def cell(table, layer):
 
 def is_killed(table):
     """Whether some layer kills it, the random one from every seed."""
-    return any(killed == runs for killed, runs in table.values())
+    return any(killed == runs > 0 for killed, runs in table.values())
 
 
 def report(results, seconds):
@@ -116,7 +117,7 @@ def report(results, seconds):
         "waves; *Hypothesis*, the state machines from seeds 1, 2 and 3 (kills / seeds); *timed "
         "run*, the event sequences of eight runs with constant times. `-`: the layer does not see "
         "the file. A mutant counts as killed if a layer without chance kills it, or the machines "
-        "do from all three seeds.",
+        "do from all three seeds; a time out kills nothing.",
         "",
         "| mutant | file | rule | " + " | ".join(LAYERS) + " | first kill |",
         "|---|---|---|" + "---|" * (len(LAYERS) + 1),

@@ -551,7 +551,11 @@ LANES = _of(
         "a placeholder overwrites a real batch",
         "        if room is None or room.get(event.lane) is not None:",
         "        if room is None:",
-        {},
+        {
+            "equivalent": "A stand-in is emitted only for a lane that is not busy at the stage, and "
+            "is handled before time moves on; entering a room takes an attention, which is timed. "
+            "So no real batch can have taken the place in between."
+        },
     ),
     (
         "stand-ins dispatch at once",
