@@ -7,9 +7,10 @@ from typing import Any
 
 from models.explanation import after_instants, explanation_lines
 from models.groups import GroupScenario
-from models.scenario import Scenario
+from models.scenario import NOTHING_STALE, Scenario
 from models.schedule import Schedule, play
 from models.story import tell, tell_known
+from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Witness
 from verify.cli.dossier import Dossier, dossier_of, violation_message
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
@@ -134,9 +135,12 @@ def check_page(result: CheckResult) -> Page:
     return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
 
 
-def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a violation at a stage fed by groups: its instants are facts."""
+def _plain_page(scenario: AnyScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    """Return the page of a violation that no timed run shows: its instants are facts."""
     instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
+    if witness.repeats:
+        again = f"the last {witness.repeats} repeat for ever"
+        facts = (*facts, Fact("cycle", (again,)))
     name = witness.classification.replace("_", " ")
     return Page(
         title=f"{name} {after_instants(len(witness.schedule))}",
@@ -151,14 +155,13 @@ def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ..
 
 
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    if isinstance(result.scenario, GroupScenario):
-        return _group_page(result.scenario, witness, facts)
+    scenario = result.scenario
+    if isinstance(scenario, GroupScenario) or scenario.stale != NOTHING_STALE:
+        return _plain_page(scenario, witness, facts)
     if witness.repeats is None:
-        dossier = dossier_of(
-            result.scenario, witness.schedule, witness.classification, witness.text
-        )
+        dossier = dossier_of(scenario, witness.schedule, witness.classification, witness.text)
         return dossier_page(dossier, facts)
-    return _lasso_page(result.scenario, witness, facts)
+    return _lasso_page(scenario, witness, facts)
 
 
 def _lasso_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
