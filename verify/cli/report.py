@@ -7,10 +7,9 @@ from typing import Any
 
 from models.explanation import after_instants, explanation_lines
 from models.groups import GroupScenario
-from models.scenario import NOTHING_STALE, Scenario
+from models.scenario import Scenario
 from models.schedule import Schedule, play
 from models.story import tell, tell_known
-from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Witness
 from verify.cli.dossier import Dossier, dossier_of, violation_message
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
@@ -135,12 +134,9 @@ def check_page(result: CheckResult) -> Page:
     return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
 
 
-def _plain_page(scenario: AnyScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a violation that no timed run shows: its instants are facts."""
+def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    """Return the page of a violation at a stage fed by groups: its instants are facts."""
     instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
-    if witness.repeats:
-        again = f"the last {witness.repeats} repeat for ever"
-        facts = (*facts, Fact("cycle", (again,)))
     name = witness.classification.replace("_", " ")
     return Page(
         title=f"{name} {after_instants(len(witness.schedule))}",
@@ -155,26 +151,31 @@ def _plain_page(scenario: AnyScenario, witness: Witness, facts: tuple[Fact, ...]
 
 
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    scenario = result.scenario
-    if isinstance(scenario, GroupScenario) or scenario.stale != NOTHING_STALE:
-        return _plain_page(scenario, witness, facts)
-    if witness.repeats is None:
-        dossier = dossier_of(scenario, witness.schedule, witness.classification, witness.text)
+    if isinstance(result.scenario, GroupScenario):
+        return _group_page(result.scenario, witness, facts)
+    if witness.repeats is None and not result.scenario.interrupted:
+        dossier = dossier_of(
+            result.scenario, witness.schedule, witness.classification, witness.text
+        )
         return dossier_page(dossier, facts)
-    return _lasso_page(scenario, witness, facts)
+    return _untimed_page(result.scenario, witness, facts)
 
 
-def _lasso_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a run that repeats for ever."""
+def _untimed_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    """Return the page of a run that repeats for ever, or to which no times can be given."""
     schedule: Schedule = witness.schedule
     stem = len(schedule) - (witness.repeats or 0)
+    name = witness.classification.replace("_", " ")
+    title = f"{name} {after_instants(len(schedule))}"
+    if witness.repeats:
+        title = f"{name}: the last {witness.repeats} of {len(schedule)} instants repeat for ever"
     return Page(
-        title=f"{witness.classification.replace('_', ' ')}: the last {witness.repeats} of "
-        f"{len(schedule)} instants repeat for ever",
+        title=title,
         verdict="violated",
         subtitle=scenario_line(scenario),
         why=(witness.text,),
         facts=facts,
+        drawings=(waits_drawing(witness.wait_for),) if witness.wait_for.stuck else (),
         story=tell(scenario, schedule),
         command=f"frontier-verify replay {witness.path}",
         repeats_from=stem + 1 if witness.repeats else None,

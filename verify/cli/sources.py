@@ -82,10 +82,10 @@ def _violating(played: Played, what: str) -> Counterexample:
 def _of_lanes(scenario: AnyScenario, what: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
-    if scenario.stale != NOTHING_STALE:
+    if scenario.interrupted:
         raise UsageError(
-            f"{what} has stale work, whose invalidations come from outside and have no times; "
-            f"check and replay explain it"
+            f"{what} has work that becomes stale by events from outside, which have no times; "
+            f"expected stale = '{NOTHING_STALE}': check --report and replay explain it"
         )
     return scenario
 
