@@ -8,7 +8,7 @@ and what is true of every reachable state is true for any number of requests.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple, cast
 
@@ -107,6 +107,14 @@ class ClosedWorkload:
         self._live = [dict(lane.live) for lane in lanes]
 
 
+Renaming = Mapping[Batch, Batch]
+
+
+def renamed_batches(batches: Iterable[Batch], name: Renaming) -> list[Batch]:
+    """Return the batches under their new names."""
+    return [name[batch] for batch in batches]
+
+
 class ClosedReplica(Replica):
     """A replica under a closed workload: its state is told without growing numbers."""
 
@@ -114,7 +122,10 @@ class ClosedReplica(Replica):
 
     def relative(self, pending: Sequence[Event]) -> tuple[ReplicaSnapshot, tuple[Event, ...]]:
         """Return the snapshot and the pending events with :func:`renumbered` batches."""
-        snapshot, events = renumbered(self.snapshot(), tuple(pending))
+        original = self.snapshot()
+        snapshot, events, name = renumbered(original, tuple(pending))
+        if name is not None:
+            snapshot = snapshot._replace(outside=self._renamed_outside(original, name))
         stages = tuple([self._shared(stage) for stage in snapshot.stages])
         return (
             snapshot._replace(
@@ -124,6 +135,10 @@ class ClosedReplica(Replica):
             ),
             events,
         )
+
+    def _renamed_outside(self, snapshot: ReplicaSnapshot, name: Renaming) -> Hashable:  # noqa: ARG002
+        """Return what may come from outside, renamed: here nothing may."""
+        return snapshot.outside
 
 
 class _Names(dict[Batch, Batch]):
@@ -143,20 +158,21 @@ class _Names(dict[Batch, Batch]):
 
 def renumbered(
     snapshot: ReplicaSnapshot, pending: tuple[Event, ...]
-) -> tuple[ReplicaSnapshot, tuple[Event, ...]]:
+) -> tuple[ReplicaSnapshot, tuple[Event, ...], Renaming | None]:
     """Return the state with each lane's live batches numbered from 0: equal futures are equal.
 
     The protocol compares batch numbers only within a lane (its heaps) and for equality, so a
     renaming that keeps the order of a lane's live batches commutes with every event: the renamed
     state has the renamed future. A lane has at most ``stages`` live batches, hence finitely many
-    states. A batch that is named somewhere but has ended gets a negative number.
+    states. A batch that is named somewhere but has ended gets a negative number. The renaming is
+    returned too, None if nothing had to be renamed.
     """
     lanes = cast(tuple[ClosedLane, ...], snapshot.workload)
     if all(
         lane.next_number == len(lane.live) == (lane.live[-1][0] + 1 if lane.live else 0)
         for lane in lanes
     ):
-        return snapshot, pending
+        return snapshot, pending, None
     name = _Names(lanes)
     renamed = ReplicaSnapshot(
         tuple([_stage(stage, name) for stage in snapshot.stages]),
@@ -169,7 +185,7 @@ def renumbered(
         snapshot.in_flight,
         tuple([_lane(lane) for lane in lanes]),
     )
-    return renamed, tuple([_event(event, name) for event in pending])
+    return renamed, tuple([_event(event, name) for event in pending]), name
 
 
 def _lane(lane: ClosedLane) -> ClosedLane:

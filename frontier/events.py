@@ -33,6 +33,7 @@ ARRIVE: Final = "arrive"
 STAGE_SCHEDULE: Final = "stage_schedule"
 STAND_IN: Final = "stand_in"
 BATCH_END: Final = "batch_end"
+BATCH_DROPPED: Final = "batch_dropped"
 
 REQUEST: Final = "request"
 KV_TRANSFER: Final = "kv_transfer"
@@ -51,7 +52,11 @@ DECODE: Final = "DECODE"
 DECODE_ATTN: Final = "DECODE_ATTN"
 DECODE_FFN: Final = "DECODE_FFN"
 
-URGENT: Final = frozenset({LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END})
+INVALIDATE: Final = "invalidate"
+
+URGENT: Final = frozenset(
+    {LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN, BATCH_END, BATCH_DROPPED}
+)
 """Kinds without a duration, handled in the order of creation before time moves on."""
 
 TIMED: Final = frozenset(
@@ -68,6 +73,10 @@ TIMED: Final = frozenset(
     }
 )
 """Kinds that lie in the future."""
+
+
+ENVIRONMENT: Final = frozenset({INVALIDATE})
+"""Kinds that may come from outside at any time, or never (issue 7)."""
 
 
 class Event(NamedTuple):

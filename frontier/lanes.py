@@ -29,9 +29,13 @@ class LaneStageScheduler:
         """Queue a batch."""
         heapq.heappush(self.queue, batch)
 
+    def take_head(self) -> Batch:
+        """Take the heap's head without running it."""
+        return heapq.heappop(self.queue)
+
     def run_head(self) -> Batch:
         """Take the heap's head and run it."""
-        self.running = heapq.heappop(self.queue)
+        self.running = self.take_head()
         return self.running
 
     def restore(self, running: Batch | None, queue: tuple[Batch, ...]) -> None:
@@ -57,6 +61,10 @@ class FifoStageScheduler(LaneStageScheduler):
     def push(self, batch: Batch) -> None:
         """Queue a batch behind the others."""
         self.queue.append(batch)
+
+    def take_head(self) -> Batch:
+        """Take the heap's head without running it."""
+        return heapq.heappop(self.queue)
 
     def run_head(self) -> Batch:
         """Take the first batch and run it."""

@@ -154,12 +154,16 @@ class StageSnapshot(NamedTuple):
 
 
 class ReplicaSnapshot(NamedTuple):
-    """A replica between two events, as a hashable value without history."""
+    """A replica between two events, as a hashable value without history.
+
+    ``outside`` is what may still come from outside, where something may.
+    """
 
     stages: tuple[StageSnapshot, ...]
     rooms: tuple[tuple[RoomKey, tuple[tuple[int, Batch | None], ...]], ...]
     in_flight: tuple[int, ...]
     workload: Hashable
+    outside: Hashable = ()
 
 
 class Replica:
@@ -291,20 +295,24 @@ class Replica:
 
     def _stage_end(self, event: Event) -> list[Event]:
         lane, batch, stage = event.lane, batch_of(event), event.stage
-        schedulers = self.schedulers[stage]
-        schedulers[lane].running = None
+        self.schedulers[stage][lane].running = None
         self.contexts[stage].release(self.tickets[stage].pop(batch))
-        follow = []
-        if schedulers[lane].queue:
-            follow.append(Event(STAGE_SCHEDULE, lane, None, stage))
-        for other, scheduler in enumerate(schedulers):
-            if other != lane and scheduler.running is None and scheduler.queue:
-                follow.append(Event(STAGE_SCHEDULE, other, None, stage))
+        follow = self._retries(lane, stage)
         if stage + 1 < self.config.stages:
             follow.append(Event(ARRIVE, lane, batch, stage + 1))
         else:
             follow.append(Event(BATCH_END, lane, batch))
         return follow
+
+    def _retries(self, lane: int, stage: int) -> list[Event]:
+        """Whom the end of a lane's batch wakes at a stage: the lane itself, then the others."""
+        schedulers = self.schedulers[stage]
+        order = (lane, *(other for other in range(self.config.lanes) if other != lane))
+        return [
+            Event(STAGE_SCHEDULE, each, None, stage)
+            for each in order
+            if schedulers[each].running is None and schedulers[each].queue
+        ]
 
     # ---------------------------------------------------------------- rooms and waves
 

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from frontier.events import (
     ATTENTION_DONE,
+    BATCH_DROPPED,
     BATCH_END,
     CHILD_DONE,
     COMBINE_END,
+    INVALIDATE,
     STAGE_END,
     STAGE_SCHEDULE,
     STAND_IN,
@@ -106,6 +108,29 @@ GROUP_CLAIMS: Final[dict[str, tuple[tuple[str, ...], Callable[..., bool]]]] = {
         (STAGE_SCHEDULE,),
         _waits_behind(FULL_STAGE_WORLD),
     ),
+}
+
+
+def _hit(where: str) -> Claim:
+    def holds(replica: Replica, event: Event, _follow: Sequence[Event]) -> bool:
+        batch = event.batch
+        if any(batch in s.queue for stage in replica.schedulers for s in stage):
+            return where == "queued"
+        if any(batch in room.values() for room in replica.rooms.values()):
+            return where == "in a room"
+        held = any(batch in tickets for tickets in replica.tickets)
+        return where == ("active" if held else "in a wave")
+
+    return holds
+
+
+STALE_CLAIMS: Final[dict[str, tuple[tuple[str, ...], Claim]]] = {
+    **_CLAIMS,
+    **{
+        f"a batch was invalidated {where}": ((INVALIDATE,), _hit(where))
+        for where in ("queued", "active", "in a room", "in a wave")
+    },
+    "a stale batch was dropped": ((BATCH_DROPPED,), lambda *_: True),
 }
 
 

@@ -15,8 +15,10 @@ from models.waits import (
     CORE_ERROR,
     INVARIANT_VIOLATION,
     LOST_WAKEUP,
+    ORPHAN_TICKET,
     SPLIT_RENDEZVOUS,
     STRANDED_RENDEZVOUS,
+    WAVE_ORDER,
     ticket_name,
 )
 from verify.waitfor import Edge, WaitFor, chain
@@ -26,6 +28,8 @@ _HEADLINES: Final = {
     LOST_WAKEUP: "Lost wake-up: a lane would be admitted now, but nothing is left that retries it",
     STRANDED_RENDEZVOUS: "Stranded rendezvous: a lane waits in a room that nobody will enter",
     SPLIT_RENDEZVOUS: "Split rendezvous: lanes that need each other wait in different rooms",
+    ORPHAN_TICKET: "Orphan ticket: a ticket stayed behind when its batch was dropped",
+    WAVE_ORDER: "Wave order: a ticket was admitted past an EP wave queued ahead of it",
     CORE_ERROR: "Core error: the stage context rejected a call that the protocol makes",
     INVARIANT_VIOLATION: "Broken invariant",
 }
@@ -77,9 +81,10 @@ def explanation_lines(
         first = analysis.cycle[0].source
         lines += _prose(analysis.cycle)
         lines.append(f"So {first} waits for itself, and no event is left to break the circle.")
-    elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS):
+    elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS, ORPHAN_TICKET):
         lines += _dead_end_prose(analysis)
-        lines.append("No event is left, so this never changes.")
+        if classification != ORPHAN_TICKET:
+            lines.append("No event is left, so this never changes.")
     return tuple(lines)
 
 

@@ -13,6 +13,7 @@ from frontier.events import Batch, WaveOperation
 from frontier.replica import ReplicaConfig, ReplicaSnapshot, StageSnapshot
 from frontier.tickets import EP_WAVE
 from models.quiescent import ProtocolState
+from models.waits import ORPHAN_TICKET
 from verify.properties import Property, invariant
 
 Check = Callable[[ProtocolState], str | None]
@@ -57,6 +58,8 @@ def ownership_exclusive(state: ProtocolState) -> str | None:
 
 def one_batch_per_lane_and_stage(state: ProtocolState) -> str | None:
     """Each lane runs exactly the batch with which it holds the stage."""
+    moving = {event.batch for event in state.pending}
+    moving.update(batch for event in state.pending for batch in event.members)
     for number, stage in enumerate(_snapshot(state).stages):
         running = [batch for batch, _ in stage.lanes if batch is not None]
         held = owners(_context(stage))
@@ -102,6 +105,29 @@ def work_conserved(state: ProtocolState) -> str | None:
     return None
 
 
+def no_orphan_ticket(state: ProtocolState) -> str | None:
+    """Every ticket's batch is still there: to be presented if queued, to end if active."""
+    moving = {event.batch for event in state.pending}
+    moving.update(batch for event in state.pending for batch in event.members)
+    for number, stage in enumerate(_snapshot(state).stages):
+        running = {batch for batch, _ in stage.lanes if batch is not None}
+        for batch in owners(_context(stage)):
+            if batch not in running and batch not in moving:
+                return (
+                    f"a ticket of lane {batch.lane} holds stage {number}, but its batch is gone: "
+                    f"nobody will ever release it"
+                )
+        heaps = {batch for _, queue in stage.lanes for batch in queue}
+        for _, operation in _context(stage).queued:
+            if operation not in heaps:
+                lane = getattr(operation, "lane", None)
+                return (
+                    f"a ticket of lane {lane} stands in the FIFO of stage {number}, but its batch "
+                    f"is gone: nobody will ever present it"
+                )
+    return None
+
+
 def _unless_failed(check: Check) -> Check:
     return lambda state: None if state.failed else check(state)
 
@@ -119,6 +145,7 @@ def lane_invariants(config: ReplicaConfig) -> tuple[Property[ProtocolState], ...
         return None
 
     checks: dict[str, Check] = {
+        ORPHAN_TICKET: no_orphan_ticket,
         "ownership_exclusive": ownership_exclusive,
         "capacity": within_capacity,
         "one_batch_per_lane_and_stage": one_batch_per_lane_and_stage,

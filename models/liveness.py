@@ -23,6 +23,7 @@ from models.marks import (
     Mark,
 )
 from models.quiescent import ProtocolState
+from models.waits import WAVE_ORDER
 from verify.bounds import most_during_wait
 from verify.fairness import Compassion, Edges, Fairness, Index, Justice, Mask
 from verify.liveness import Lasso, LeadsTo, find_lasso, path_to_transition
@@ -30,8 +31,6 @@ from verify.liveness import Lasso, LeadsTo, find_lasso, path_to_transition
 PROGRESS: Final = "progress"
 STARVATION: Final = "starvation"
 FAIRNESS: Final = ("weak", "strong", "none")
-
-WAVE_ORDER: Final = "wave_order"
 
 LIVELOCK: Final = "livelock"
 PARTIAL_DEADLOCK: Final = "partial_deadlock"

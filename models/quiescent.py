@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from frontier.des import System
-from frontier.events import CoreError, Event
+from frontier.events import ENVIRONMENT, CoreError, Event
 
 Action = tuple[int, ...]
 """Positions, in the order of creation, of the pending events that fall due together."""
@@ -47,8 +47,19 @@ class EndlessSystem(Protocol):
         ...
 
 
+@runtime_checkable
+class InterruptedSystem(Protocol):
+    """A system that the environment may interfere with."""
+
+    def environment(self) -> list[Event]:
+        """Return the events that may come from outside now, or never."""
+        ...
+
+
 class ProtocolState(NamedTuple):
     """A quiescent state: the system, the pending timed events in order of creation.
+
+    While timed events are pending, those that may come from outside stand behind them.
 
     ``failed`` is the event that the core rejected, in a failing state; nothing follows then.
     """
@@ -84,6 +95,7 @@ class QuiescentRun:
 
     def __init__(self, system: CheckableSystem, observers: Sequence[Observer] = ()) -> None:
         self.system = system
+        self._interrupted = system if isinstance(system, InterruptedSystem) else None
         self.pending: list[Event] = []
         self.failure: CoreError | None = None
         self.observers = tuple(observers)
@@ -98,6 +110,7 @@ class QuiescentRun:
         except CoreError as error:
             self.failure = error
             handled.append(Handled(error.event, ()))
+        self._offer()
         return handled
 
     def fire(self, action: Action) -> list[Handled]:
@@ -105,6 +118,8 @@ class QuiescentRun:
         due = [self.pending[position] for position in action]
         for position in reversed(action):
             del self.pending[position]
+        if self._interrupted is not None:
+            self.pending = [event for event in self.pending if event.kind not in ENVIRONMENT]
         urgent: deque[Event] = deque()
         handled: list[Handled] = []
         try:
@@ -114,7 +129,17 @@ class QuiescentRun:
         except CoreError as error:
             self.failure = error
             handled.append(Handled(error.event, ()))
+        self._offer()
         return handled
+
+    def _offer(self) -> None:
+        """Let the environment interfere, as long as something is left to happen anyway.
+
+        In a state without timed events it cannot: whether work is left there does not depend on
+        an interruption that may never come.
+        """
+        if self._interrupted is not None and self.pending and self.failure is None:
+            self.pending += self._interrupted.environment()
 
     def _settle(self, urgent: deque[Event], handled: list[Handled]) -> None:
         while urgent:
@@ -156,11 +181,23 @@ def _instants(pending: int, ties: bool) -> tuple[Action, ...]:
     return tuple(action for size in sizes for action in combinations(range(pending), size))
 
 
+def _interrupted_instants(pending: tuple[Event, ...], ties: bool) -> Sequence[Action]:
+    """Instants of the timed events, then each event from outside in an instant of its own.
+
+    One that falls together with others is the same as one just before or just after them.
+    """
+    outside = [position for position, event in enumerate(pending) if event.kind in ENVIRONMENT]
+    timed = ProtocolState((), pending[: outside[0]])
+    return (*enabled_actions(timed, ties), *((position,) for position in outside))
+
+
 def enabled_actions(state: ProtocolState, ties: bool) -> Sequence[Action]:
     """Distinct instants of a state; of two that fire equal event sequences, the first."""
     pending = state.pending
     if state.failed is not None:
         return ()
+    if pending and pending[-1].kind in ENVIRONMENT:
+        return _interrupted_instants(pending, ties)
     actions = _instants(len(pending), ties)
     if len(set(pending)) == len(pending):
         return actions

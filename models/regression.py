@@ -2,7 +2,8 @@
 
 A kept counterexample fails as long as the rules in force show its violation. The rules in force
 are those of its scenario, unless the environment variable ``FRONTIER_VERIFY_RULES`` names others
-(``stand_in=withdraw_joined,admission=ep_ordered``); so the same test shows the defect before a
+(``stand_in=withdraw_joined,admission=ep_ordered``, or ``context=FILE.py:Class`` for an
+implementation of one's own); so the same test shows the defect before a
 repair and guards it afterwards.
 """
 
@@ -21,7 +22,7 @@ from verify.path import decode
 from verify.shrink import Rejection
 
 RULES_VARIABLE: Final = "FRONTIER_VERIFY_RULES"
-RULE_FIELDS: Final = ("admission", "stand_in", "rooms")
+RULE_FIELDS: Final = ("admission", "stand_in", "rooms", "context")
 MAX_STATES: Final = 200_000
 
 REPAIRS: Final = (

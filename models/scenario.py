@@ -10,6 +10,12 @@ from typing import Any, Final
 
 from frontier.closed import FOREVER, ClosedReplica, ClosedWorkload
 from frontier.replica import Replica, ReplicaConfig
+from frontier.stale import (
+    STALE_RULES,
+    UNLIMITED,
+    InterruptibleClosedReplica,
+    InterruptibleReplica,
+)
 from frontier.workload import FiniteWorkload
 from models.contexts import implementation_of, make_contexts, shortcomings
 from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
@@ -20,6 +26,7 @@ ARRIVALS: Final = ("burst", "open")
 WORKLOADS: Final = ("finite", "closed")
 STEPS_FOREVER: Final = "forever"
 CAPACITY_LANES: Final = "lanes"
+NOTHING_STALE: Final = "none"
 PHASES: Final[Mapping[str, str]] = {
     "p": "prefill",
     "d": "decode",
@@ -60,6 +67,9 @@ class Scenario:
         decode steps; ``"forever"`` decodes without end).
     capacity
         Full-stage owners of each stage: ``"lanes"`` or a number.
+    stale, interruptions
+        How invalidated batches are handled (``none``: no batch is invalidated), and how many
+        invalidations may come from outside (``"forever"``: without end).
     context
         ``FILE.py:Class`` or ``package.module:Class`` of a stage execution context to run over in
         the place of the core's own (issue 4); it has its admission rule inside.
@@ -85,6 +95,8 @@ class Scenario:
     slots: int = 2
     steps: int | str = 1
     capacity: int | str = CAPACITY_LANES
+    stale: str = NOTHING_STALE
+    interruptions: int | str = 1
     context: str | None = None
 
     def __post_init__(self) -> None:
@@ -129,6 +141,15 @@ class Scenario:
         except ContractInputError as error:
             raise ScenarioError(f"context: {error}") from error
 
+    def _require_interruptions(self) -> None:
+        require_one_of("stale", self.stale, (NOTHING_STALE, *STALE_RULES))
+        if self.interruptions != STEPS_FOREVER:
+            require_count("interruptions", self.interruptions, 1, f" or {STEPS_FOREVER!r}")
+        if self.stale == NOTHING_STALE and self.interruptions != Scenario.interruptions:
+            raise ScenarioError("interruptions need a rule for stale work, such as stale = proper")
+        if self.stale != NOTHING_STALE and self.context is not None:
+            raise ScenarioError("stale work needs the core's own context; leave out context")
+
     def _require_workload(self) -> None:
         require_one_of("workload", self.workload, WORKLOADS)
         require_count("slots", self.slots, least=1)
@@ -136,6 +157,7 @@ class Scenario:
             require_count("steps", self.steps, 1, f" or {STEPS_FOREVER!r}")
         if self.capacity != CAPACITY_LANES:
             require_count("capacity", self.capacity, 1, f" or {CAPACITY_LANES!r}")
+        self._require_interruptions()
         if self.workload != "closed":
             for name in ("slots", "steps"):
                 if getattr(self, name) != getattr(Scenario, name):
@@ -160,6 +182,11 @@ class Scenario:
                 )
             for phase in sequence:
                 require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether batches may become stale by events from outside."""
+        return self.stale != NOTHING_STALE
 
     @property
     def endless(self) -> bool:
@@ -202,12 +229,25 @@ class Scenario:
 
     def make_replica(self) -> Replica:
         """Build the replica with its workload, before its start."""
+        if self.stale != NOTHING_STALE:
+            return self._make_interruptible()
         if self.workload == "closed":
-            steps = FOREVER if isinstance(self.steps, str) else self.steps
-            return ClosedReplica(self.config, ClosedWorkload(self.lanes, self.slots, steps))
+            return ClosedReplica(self.config, self._make_slots())
         config, workload = self.config, FiniteWorkload(self.batch_phases, self.arrivals)
         contexts = None if self.context is None else make_contexts(self.context, config)
         return Replica(config, workload, contexts)
+
+    def _make_slots(self) -> ClosedWorkload:
+        steps = FOREVER if isinstance(self.steps, str) else self.steps
+        return ClosedWorkload(self.lanes, self.slots, steps)
+
+    def _make_interruptible(self) -> Replica:
+        rule = STALE_RULES[self.stale]
+        most = UNLIMITED if isinstance(self.interruptions, str) else self.interruptions
+        if self.workload == "closed":
+            return InterruptibleClosedReplica(self.config, self._make_slots(), rule, most)
+        workload = FiniteWorkload(self.batch_phases, self.arrivals)
+        return InterruptibleReplica(self.config, workload, rule, most)
 
     def to_json(self) -> dict[str, Any]:
         """Every field as a plain JSON value."""
@@ -260,7 +300,7 @@ class Scenario:
             given["batches"] = (slots,) * lanes
         else:
             given["batches"] = (2,) * lanes
-        for name in ("steps", "capacity"):
+        for name in ("steps", "capacity", "interruptions"):
             if isinstance(given.get(name), str) and given[name].isdecimal():
                 given[name] = int(given[name])
         return Scenario(**given)

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontier.events import Event
 from frontier.ffn import FfnReplica
-from models.claims import GROUP_CLAIMS, ReachedClaims
+from models.claims import GROUP_CLAIMS, STALE_CLAIMS, ReachedClaims
 from models.group_invariants import group_invariants
 from models.group_liveness import GroupGraph
 from models.group_view import describe_group_stage, group_waits
@@ -16,7 +16,7 @@ from models.invariants import lane_invariants
 from models.liveness import LaneGraph
 from models.marks import GroupMarker, Marker
 from models.quiescent import ProtocolState
-from models.scenario import Scenario
+from models.scenario import NOTHING_STALE, Scenario
 from models.view import describe_stages
 from models.waits import lane_waits
 from verify.fairness import Edges
@@ -46,7 +46,9 @@ def invariants_of(scenario: AnyScenario) -> tuple[Property[ProtocolState], ...]:
 
 def claims_of(scenario: AnyScenario) -> ReachedClaims:
     """Return an observer of the reachability claims."""
-    return ReachedClaims(GROUP_CLAIMS) if isinstance(scenario, GroupScenario) else ReachedClaims()
+    if isinstance(scenario, GroupScenario):
+        return ReachedClaims(GROUP_CLAIMS)
+    return ReachedClaims() if scenario.stale == NOTHING_STALE else ReachedClaims(STALE_CLAIMS)
 
 
 def marker_of(scenario: AnyScenario, opportunities: bool) -> Marker:

@@ -61,3 +61,20 @@ def test_repairs_are_proved_and_single_where_possible():
     both = Scenario(lanes=3, stages=1, batches=(1, 1, 1), arrivals="open", admission="late_ticket")
     assert find_repair(both) == {"admission": "ep_ordered", "stand_in": "withdraw_joined"}
     assert find_repair(LATE_JOIN, max_states=3) is None
+
+
+def test_a_context_of_ones_own_can_be_in_force(tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from frontier.context import StageExecutionContext\n"
+        "class Mine(StageExecutionContext):\n"
+        "    def __init__(self, *, replica_id, stage_id, ep_size, full_stage_capacity=1):\n"
+        "        super().__init__(replica_id=replica_id, stage_id=stage_id, ep_size=ep_size,\n"
+        "                         full_stage_capacity=full_stage_capacity)\n"
+    )
+    scenario = Scenario(admission="strict_fifo", batches=(1, 2))
+    example = decides(scenario, 1000)
+    path = encode_schedule(scenario, example.schedule)
+    kept = Kept(scenario.to_json(), path, "circular_wait", {"admission": "ep_ordered"})
+    monkeypatch.setenv(RULES_VARIABLE, f"context={file}:Mine")
+    kept.require_no_violation()

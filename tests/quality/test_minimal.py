@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.catalogue import catalogue
+from models.catalogue import catalogue, schedule_cases
 from models.regression import decides, find_repair
 from models.scenario import Scenario
 from models.schedule import play, ranks_of
@@ -11,7 +11,7 @@ from verify.shrink import Rejection
 
 from ..models.schedules import burst_run, poisson_run
 
-VIOLATED = [case for case in catalogue().values() if case.expect.verdict == "violated"]
+VIOLATED = [catalogue()[name] for name in schedule_cases()]
 SMALLEST = {
     "published-deadlock": (2, 2, (1, 2), 1, "burst", 1, 0),
     "rival-a-lane-aware": (2, 2, (1, 2), 1, "burst", 9, 3),

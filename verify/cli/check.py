@@ -86,6 +86,8 @@ def check(
     slots: opt.Slots = None,
     steps: opt.Steps = None,
     capacity: opt.Capacity = None,
+    stale: opt.Stale = None,
+    interruptions: opt.Interruptions = None,
     ties: opt.Ties = None,
     asked: Annotated[
         str | None,
@@ -203,6 +205,8 @@ def check(
         "slots": slots,
         "steps": steps,
         "capacity": capacity,
+        "stale": stale,
+        "interruptions": interruptions,
         "ties": ties,
         "context": context,
     }
@@ -230,6 +234,9 @@ def check(
             if json_file is not None:
                 emit(json_file, json.dumps(comparison.to_json(), indent=1))
             raise typer.Exit(comparison.exit_code)
+        case = catalogue().get(source or "")
+        if case is not None:
+            asked, fairness = asked or case.asked, fairness or case.fairness
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_with(

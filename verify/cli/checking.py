@@ -14,7 +14,6 @@ from models.liveness import (
     FAIRNESS,
     PROGRESS,
     STARVATION,
-    WAVE_ORDER,
     Finding,
     Liveness,
     judge_liveness,
@@ -33,13 +32,13 @@ from models.subjects import (
     waits_of,
 )
 from models.view import describe_event
-from models.waits import CORE_ERROR, INVARIANT_VIOLATION, classify
+from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
 from verify.explorer import Exploration, explore
 from verify.fairness import Edges
 from verify.limits import Limits, ProgressCallback
 from verify.path import EncodedPath, PathError, decode, encode, fingerprint
 from verify.properties import Property, invariant, never_drained
-from verify.verdict import Holds, Violated, Violation, word
+from verify.verdict import Holds, Verdict, Violated, Violation, word
 from verify.waitfor import WaitFor
 
 
@@ -98,8 +97,8 @@ def properties_of(
     asked = (question or Question.of(scenario)).asked
     return (
         invariant("core_error", _core_error),
-        *((drained,) if asked in ("drained", "all") else ()),
         *invariants_of(scenario),
+        *((drained,) if asked in ("drained", "all") else ()),
     )
 
 
@@ -258,34 +257,50 @@ def check_scenario(
         label=marker.label if question.liveness else None,
     )
     liveness = None
-    if question.liveness and isinstance(result.verdict, Holds):
-        result, liveness = _with_liveness(scenario, question, result)
+    findings: dict[Violation, Finding] = {}
+    if _liveness_is_due(question, result.verdict):
+        result, liveness, findings = _with_liveness(scenario, question, result)
     verdict = result.verdict
     found = verdict.violations if isinstance(verdict, Violated) else ()
-    findings = liveness.violated if liveness is not None else ()
     witnesses = tuple(
         witness_of(scenario, model, violation, result.states[violation.state_index])
-        if violation.cycle is None
-        else lasso_witness(scenario, model, violation, findings[number], question.fairness)
-        for number, violation in enumerate(found if all_violations else found[:1])
+        if violation not in findings
+        else lasso_witness(scenario, model, violation, findings[violation], question.fairness)
+        for violation in (found if all_violations else found[:1])
     )
     return CheckResult(scenario, result, dict(claims.reached), witnesses, question, liveness)
 
 
+def _liveness_is_due(question: Question, verdict: Verdict) -> bool:
+    """Whether to judge liveness: on a whole graph without core errors.
+
+    Asked for everything, a bad state is told first, and says more than the runs into it; asked
+    for liveness by name, the answer is about runs even where states are bad too.
+    """
+    if not question.liveness or not verdict.stats.complete:
+        return False
+    if isinstance(verdict, Violated):
+        failing = any(v.property_name == "core_error" for v in verdict.violations)
+        return question.asked != "all" and not failing
+    return isinstance(verdict, Holds)
+
+
 def _with_liveness(
     scenario: AnyScenario, question: Question, result: Exploration[ProtocolState]
-) -> tuple[Exploration[ProtocolState], Liveness]:
-    """Judge liveness on a graph all of whose states are good; the verdict is then about both."""
+) -> tuple[Exploration[ProtocolState], Liveness, dict[Violation, Finding]]:
+    """Judge liveness on the graph; the verdict is then about states and runs."""
     graph = graph_of(scenario, Edges(result.graph), result.states)
     liveness = judge_liveness(graph, question.liveness, question.fairness)
-    violations = tuple(
-        Violation(f.name, f.message, f.lasso.entry, f.lasso.initial, f.lasso.stem, f.lasso.cycle)
+    findings = {
+        Violation(f.name, f.message, x.entry, x.initial, x.stem, x.cycle): f
         for f in liveness.violated
-        if f.lasso is not None
-    )
-    if violations:
-        result = replace(result, verdict=Violated(result.verdict.stats, violations))
-    return result, liveness
+        if (x := f.lasso) is not None
+    }
+    verdict = result.verdict
+    if findings:
+        states = verdict.violations if isinstance(verdict, Violated) else ()
+        verdict = Violated(verdict.stats, (*findings, *states))
+    return replace(result, verdict=verdict), liveness, findings
 
 
 def fire_numbered(model: QuiescentModel, run: QuiescentRun, number: int) -> list[Handled]:
@@ -336,6 +351,8 @@ def witness_of(
         classification, message = CORE_ERROR, str(run.failure)
     elif violation.property_name == "drained":
         classification, message = classify(analysis), violation.message
+    elif violation.property_name == ORPHAN_TICKET:
+        classification, message = ORPHAN_TICKET, violation.message
     else:
         classification, message = INVARIANT_VIOLATION, violation.message
     text = explain(classification, analysis, after_instants(violation.depth), message)

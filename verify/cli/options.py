@@ -100,6 +100,20 @@ Capacity = Annotated[
         metavar="lanes|N", help="Full-stage owners of each stage.", rich_help_panel=_SHAPE
     ),
 ]
+Stale = Annotated[
+    str | None,
+    typer.Option(
+        help="Batches may be invalidated in flight; handled as proper, no_cancel, no_wake or "
+        "wrong_lane.",
+        rich_help_panel=_RULES,
+    ),
+]
+Interruptions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|forever", help="With --stale: invalidations at most.", rich_help_panel=_WORK
+    ),
+]
 Ties = Annotated[
     bool | None,
     typer.Option(

@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.groups import GroupScenario
-from models.liveness import PROGRESS, STARVATION, WAVE_ORDER, Liveness
+from models.liveness import PROGRESS, STARVATION, Liveness
 from models.subjects import AnyScenario
+from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.limits import Progress, ProgressCallback
 
@@ -40,13 +41,16 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     steps = "" if scenario.steps == 1 else f" of {scenario.steps} steps a request"
     work += f" slots{steps}" if closed else " batches"
     arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
+    stale = ""
+    if scenario.stale != "none":
+        stale = f"stale work {scenario.stale}, {scenario.interruptions} invalidated, "
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
     over = "" if scenario.context is None else f", over {scenario.context}"
     return (
         f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
         f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
-        f"{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, {arrivals}"
-        f"{over}"
+        f"{stale}{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
+        f"{arrivals}{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
 
 

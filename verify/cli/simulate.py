@@ -27,7 +27,7 @@ from frontier.outcome import SUCCESS
 from models.eventlog import RunRecorder, write_event_log
 from models.explanation import explain
 from models.groups import GroupScenario
-from models.scenario import CAPACITY_LANES, Scenario, ScenarioError
+from models.scenario import CAPACITY_LANES, NOTHING_STALE, Scenario, ScenarioError
 from models.view import describe_stages
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.cli import options as opt
@@ -199,6 +199,8 @@ def simulate(
         if source is None:
             given |= asked.default_shape(lanes, rooms)
     scenario = opt.scenario_from(source, given)
+    if scenario.stale != NOTHING_STALE:
+        raise UsageError("stale work comes from outside at any time; use check, not simulate")
     if scenario.workload == "closed":
         raise UsageError("a closed workload never ends, so simulate cannot run it; use check")
     if by_request and scenario.capacity != CAPACITY_LANES:

@@ -17,7 +17,7 @@ RULES: Final = ("strict_fifo", "lane_aware", "ep_ordered", "late_ticket")
 
 _ENQUEUE: Final = ("enqueue_full_stage",)
 _WAVE: Final = ("enqueue_ep_wave",)
-_TRY: Final = ("enqueue_full_stage", "try_acquire", "is_active")
+_TRY: Final = ("enqueue_full_stage", "try_acquire")
 _BIND: Final = (*_TRY, "bind_forward_group", "joinable_forward_group_id")
 _PROMOTE: Final = (*_TRY, "replace_full_stage_owners_with_ep_wave")
 _RESTORE: Final = (*_WAVE, "try_acquire", "replace_ep_wave_with_full_stage_owners")
@@ -122,7 +122,7 @@ _COMMON: Final = _clauses(
         "ticket",
         "A ticket is exactly one of queued, active, released (or replaced) and cancelled, and "
         "is_queued, is_active and is_cancelled say which.",
-        (*_TRY, "is_queued", "is_cancelled"),
+        (*_TRY, "is_active", "is_queued", "is_cancelled"),
     ),
     ("owns", "ticket", "owns says of a live ticket whether it is active.", (*_TRY, "owns")),
     (

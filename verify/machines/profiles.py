@@ -38,9 +38,3 @@ PROFILES: Final = {
     ),
 }
 """Settings by name."""
-
-
-def register() -> None:
-    """Make the profiles known to Hypothesis, as ``contract-ci`` and ``contract-thorough``."""
-    for name, profile in PROFILES.items():
-        settings.register_profile(f"contract-{name}", profile)

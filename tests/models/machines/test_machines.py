@@ -37,3 +37,9 @@ def test_a_drained_run_is_found_and_printed_as_python(admission, stand_in, most_
     exec(compile(code, "finding", "exec"), names)
     assert not names["run"].pending
     assert not names["run"].system.is_complete
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("machine", [LanesMachine, WavesMachine])
+def test_the_repaired_rules_thoroughly(machine):
+    run_state_machine_as_test(machine, settings=PROFILES["thorough"])

@@ -143,3 +143,16 @@ def test_a_context_that_cannot_be_copied_is_replayed_with_the_same_counts(tmp_pa
     copied = check_contract(load(foreign("third")), ORDERS["ep_ordered"], bounds).explorations[0]
     assert (replayed.states, replayed.transitions) == (copied.states, copied.transitions)
     assert not replayed.findings
+
+
+def test_without_the_questions_the_rest_is_still_judged():
+    whole = load(foreign("second"))
+    asked = {"is_active", "is_queued", "is_cancelled"}
+    implementation = dataclasses.replace(whole, members=whole.members - asked)
+    found = broken(check_contract(implementation, ORDERS["ep_ordered"], [Bounds(3, 2, 1, 2, 2)]))
+    assert {name for name, r in found.items() if r.status == "missing"} == {
+        "AC-10",
+        "AC-13",
+        "AC-24",
+    }
+    assert {name for name, r in found.items() if r.status == "violated"} == {"AC-59"}

@@ -41,3 +41,10 @@ def test_a_failure_prints_the_shortest_calls_as_python(tmp_path):
     assert len(parse_calls(calls)) == 3
     assert "print(context.try_acquire(" in text
     compile(text[text.index('"""AC-59') :], "finding", "exec")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("rule", ["strict_fifo", "lane_aware", "ep_ordered"])
+def test_our_context_thoroughly(rule):
+    machine = context_machine(own_implementation(rule), ORDERS[rule])
+    run_state_machine_as_test(machine, settings=PROFILES["thorough"])
