@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from models.scenario import NOTHING_STALE, Scenario, ScenarioError, read_toml
+from models.scenario import Scenario, ScenarioError, read_toml
 from models.subjects import AnyScenario, scenario_of
 
 CASES: Final = Path(__file__).parent / "cases"
@@ -121,7 +121,7 @@ def schedule_cases() -> dict[str, Scenario]:
         if case.expect.verdict == "violated"
         and isinstance(case.scenario, Scenario)
         and not case.scenario.endless
-        and case.scenario.stale == NOTHING_STALE
+        and not case.scenario.interrupted
     }
 
 

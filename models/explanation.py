@@ -81,9 +81,10 @@ def explanation_lines(
         first = analysis.cycle[0].source
         lines += _prose(analysis.cycle)
         lines.append(f"So {first} waits for itself, and no event is left to break the circle.")
-    elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS):
+    elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS, ORPHAN_TICKET):
         lines += _dead_end_prose(analysis)
-        lines.append("No event is left, so this never changes.")
+        if classification != ORPHAN_TICKET:
+            lines.append("No event is left, so this never changes.")
     return tuple(lines)
 
 

@@ -184,6 +184,11 @@ class Scenario:
                 require_one_of(f"phase of lane {lane}", phase, ("prefill", "decode"))
 
     @property
+    def interrupted(self) -> bool:
+        """Whether batches may become stale by events from outside."""
+        return self.stale != NOTHING_STALE
+
+    @property
     def endless(self) -> bool:
         """Whether the work never ends."""
         return self.workload == "closed"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from frontier.context import StageExecutionContext
 from frontier.events import ENVIRONMENT, Batch, Event
 from frontier.replica import Replica
 from frontier.rooms import Room, RoomKey
@@ -76,6 +77,7 @@ class _Waits:
                 elif scheduler.queue:
                     yield from self._blocked(stage, lane, scheduler.queue[0])
             yield from self._tickets(stage)
+            yield from self._orphans(stage)
         for key, room in sorted(self.replica.rooms.items()):
             yield from self._room(key, room)
 
@@ -139,13 +141,34 @@ class _Waits:
 
     def _holder(self, stage: int, ticket: StageAdmissionTicket) -> str:
         operation = ticket.operation_id
-        if isinstance(operation, Batch):
-            return lane_name(operation.lane, stage)
-        return wave_name(stage)
+        if not isinstance(operation, Batch):
+            return wave_name(stage)
+        if self._is_orphan(stage, operation):
+            return ticket_name(ticket)
+        return lane_name(operation.lane, stage)
+
+    def _is_orphan(self, stage: int, batch: Batch) -> bool:
+        """Whether nothing of a batch is left but its ticket."""
+        scheduler = self.replica.schedulers[stage][batch.lane]
+        return (
+            scheduler.running != batch and batch not in scheduler.queue and batch not in self.moving
+        )
+
+    def _orphans(self, stage: int) -> Iterator[Wait]:
+        context = self.replica.contexts[stage]
+        if not isinstance(context, StageExecutionContext):
+            return
+        for ticket in (*context.active_tickets, *context.queued_tickets):
+            operation = ticket.operation_id
+            if isinstance(operation, Batch) and self._is_orphan(stage, operation):
+                reason = "is left of a batch that is gone: nobody will present or release it"
+                yield Wait(ticket_name(ticket), (), reason, ORPHAN_TICKET)
 
     def _tickets(self, stage: int) -> Iterator[Wait]:
         for ticket in self.replica.contexts[stage].queued_tickets:
             batch: Batch = ticket.operation_id
+            if self._is_orphan(stage, batch):
+                continue
             busy = self.replica.schedulers[stage][batch.lane].busy
             reason = (
                 f"can be presented only by lane {batch.lane}, which is busy with an earlier batch"
@@ -217,11 +240,14 @@ def classify(analysis: WaitFor) -> str:
     rendezvous; any other cycle a circular wait. Without a cycle the waits that nothing ends
     decide: a room that nobody will enter strands its members (the missing lanes have passed it,
     have nothing left to bring, or are kept out by the seal of the very group that waits in it),
-    and a ticket that would be admitted but is never retried is a lost wake-up.
+    and a ticket that would be admitted but is never retried is a lost wake-up. A ticket whose
+    batch is gone, wherever it blocks, is an orphan.
     """
     if any(edge.kind == OTHER_ROOM for edge in analysis.cycle):
         return SPLIT_RENDEZVOUS
     if analysis.cycle:
         return CIRCULAR_WAIT
     kinds = {wait.kind for wait in analysis.dead_ends}
+    if ORPHAN_TICKET in kinds:
+        return ORPHAN_TICKET
     return STRANDED_RENDEZVOUS if NEVER_ENTERS in kinds else LOST_WAKEUP

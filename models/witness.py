@@ -47,7 +47,7 @@ FORMAT: Final = "frontier-verify"
 VERSION: Final = 1
 
 
-MOST_EXPLAINED: Final = 200
+MOST_EXPLAINED: Final = 100
 """Constraints up to which a smallest contradiction is looked for."""
 
 

@@ -1,8 +1,8 @@
 """Builds ``reports/counterexamples.md`` and its pages: ``python -m reports.counterexamples``.
 
-Every violated case of the catalogue is shrunk, given times, run again by the simulator and by
-``replay``, and reported as a page of its own; cases that shrink to the same counterexample share
-a page.
+Every violated case of the catalogue that a schedule tells whole is shrunk, given times, run again
+by the simulator and by ``replay``, and reported as a page of its own; cases that shrink to the
+same counterexample share a page. The others are checked and told step by step.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from models.scenario import Scenario
 from models.schedule import walk_path
 from models.shrinking import Counterexample, Shrunk, shrink
 from models.witness import confirm
-from verify.cli.checking import open_path
+from verify.cli.checking import Question, check_scenario, open_path
 from verify.cli.dossier import Dossier, dossier_of_example
 from verify.cli.keep import rules_text
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
-from verify.cli.report import dossier_page
+from verify.cli.report import check_page, dossier_page
 from verify.files import write_bytes_atomically, write_text_atomically
 from verify.report.page import render_page
 
@@ -37,7 +37,7 @@ PICTURED = ("published-deadlock", "late-join-open", "rival-a-lane-aware")
 _PAGE = """\
 # Counterexamples
 
-Built by `python -m reports.counterexamples` from every violated case of the catalogue: the shortest
+Built by `python -m reports.counterexamples` from the violated cases of the catalogue: the shortest
 violating schedule is shrunk, given times in whole milliseconds, run again by the simulator under
 these times and by `replay`, both ending in the same state, and reported as a page with a stepper
 (`frontier-verify shrink CASE`, `frontier-verify explain CASE --html FILE` do the same for one).
@@ -74,6 +74,17 @@ Shapes are lanes x stages x batches of each lane x layers.
 | {{ row.dossier.witness.assumption.replace("_", " ") }}, {{ end(row.dossier) }} ms \
 | {{ row.dossier.story.no_return.step }} | {{ row.repair }} \
 | [page](counterexamples/{{ row.page }}.html) |
+{% endfor %}
+## Cases that are not shrunk
+
+Work that never ends has no smaller finite schedule, and events from outside have no times to solve
+for. These cases are checked, explained and told step by step.
+
+| case | class | instants | page |
+|---|---|---|---|
+{% for case, data in whole -%}
+| `{{ case.name }}` | {{ data.classification }} | {{ data.depth }} \
+| [page](counterexamples/{{ case.name }}.html) |
 {% endfor -%}
 """
 
@@ -141,6 +152,13 @@ def build() -> dict[Path, str | bytes]:
     for row in rows:
         if row.page == row.case.name:
             files[FOLDER / f"{row.page}.html"] = render_page(dossier_page(row.dossier))
+    whole = []
+    for case in catalogue().values():
+        if case.expect.verdict == "violated" and case.name not in schedule_cases():
+            question = Question.of(case.scenario, case.asked, case.fairness)
+            result = check_scenario(case.scenario, question=question)
+            whole.append((case, result.to_json()))
+            files[FOLDER / f"{case.name}.html"] = render_page(check_page(result))
     largest = max(len(text) for text in files.values())
     if largest > LARGEST:
         raise AssertionError(f"a page has {largest} characters, at most {LARGEST} are wanted")
@@ -152,6 +170,7 @@ def build() -> dict[Path, str | bytes]:
     environment = jinja2.Environment(autoescape=False, undefined=jinja2.StrictUndefined)
     files[HERE / "counterexamples.md"] = environment.from_string(_PAGE).render(
         rows=rows,
+        whole=whole,
         pages=pages,
         pictured=pictured,
         largest=largest,

@@ -1,47 +1,76 @@
-"""The command-line program ``frontier-verify``: one file per command, composed here."""
+"""The command-line program ``frontier-verify``: one file per command, composed here.
+
+A command's module is loaded when the command is asked for, so that nobody waits for the drawing
+and compiling libraries of the others.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from models.rules import RuleError
 from models.scenario import ScenarioError
-from verify.cli import cases, matrix
-from verify.cli.bench import bench
-from verify.cli.check import check
-from verify.cli.compare_lanes import OptionalOutputs, compare_lanes
-from verify.cli.contract import contract
-from verify.cli.engines import EngineDisagreementError
-from verify.cli.errors import BAD_INPUT, UNDETERMINED, UsageError
-from verify.cli.explain import explain
-from verify.cli.explore import explore
-from verify.cli.pairings import pairings
-from verify.cli.replay import replay
-from verify.cli.shrink import shrink
-from verify.cli.simulate import simulate
+from verify.cli.errors import BAD_INPUT, UNDETERMINED, EngineDisagreementError, UsageError
 from verify.path import PathError
+
+COMMANDS: Final = {
+    "check": "verify.cli.check:check",
+    "simulate": "verify.cli.simulate:simulate",
+    "replay": "verify.cli.replay:replay",
+    "shrink": "verify.cli.shrink:shrink",
+    "explain": "verify.cli.explain:explain",
+    "explore": "verify.cli.explore:explore",
+    "contract": "verify.cli.contract:contract",
+    "cases": "verify.cli.cases:app",
+    "matrix": "verify.cli.matrix:app",
+    "compare-lanes": "verify.cli.compare_lanes:app",
+    "pairings": "verify.cli.pairings:pairings",
+    "bench": "verify.cli.bench:bench",
+}
+"""Every command, in the order of the help, with the function or sub-program that runs it."""
+
+
+class CommandsOnDemand(TyperGroup):
+    """The group of :data:`COMMANDS`."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """Load a command, or return None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            program = found
+        else:
+            program = typer.Typer(add_completion=False)
+            program.command(cmd_name)(found)
+        command = typer.main.get_command(program)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="frontier-verify",
+    cls=CommandsOnDemand,
     help="Prove or refute stage admission protocols of mixture-of-experts serving engines.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(check)
-app.command()(simulate)
-app.command()(bench)
-app.command()(replay)
-app.command()(shrink)
-app.command()(explain)
-app.command()(explore)
-app.command()(pairings)
-app.command()(contract)
-app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)
-app.add_typer(cases.app, name="cases")
-app.add_typer(matrix.app, name="matrix")
+
+
+@app.callback()
+def program() -> None:
+    """Prove or refute stage admission protocols of mixture-of-experts serving engines."""
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from models.catalogue import CASES, catalogue, find_case
 from verify.cli.render import out, scenario_line, verdict_markup
@@ -16,13 +15,11 @@ app = typer.Typer(help="List or show the cases of the catalogue.", no_args_is_he
 @app.command("list")
 def list_cases() -> None:
     """List every case with its claim."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("case", "claim", "class", "title"):
-        table.add_column(column, no_wrap=True)
     for case in catalogue().values():
         claim = verdict_markup(case.expect.verdict)
-        table.add_row(case.name, claim, case.expect.classification or "", case.title)
-    out.print(table, soft_wrap=True)
+        pad = " " * (10 - len(case.expect.verdict))
+        name, kind = case.name, case.expect.classification or ""
+        out.print(f"{name:<42}{claim}{pad}{kind:<21}{case.title}")
 
 
 @app.command("show")

@@ -139,3 +139,7 @@ def _short(text: str) -> Text:
     shown = Text(text)
     shown.truncate(CELL_WIDTH, overflow="ellipsis")
     return shown
+
+
+app = typer.Typer(add_completion=False)
+app.command("compare-lanes", cls=OptionalOutputs)(compare_lanes)

@@ -17,7 +17,7 @@ from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
 from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Question, Witness, check_scenario, witness_of
-from verify.cli.errors import UsageError
+from verify.cli.errors import EngineDisagreementError, UsageError
 from verify.explorer import Exploration
 from verify.graph import Graph
 from verify.limits import Limits, ProgressCallback
@@ -34,10 +34,6 @@ SMALL: Final = 3000
 """``auto`` leaves graphs of fewer states to the reference engine: it needs no compiled kernels."""
 
 _PROPERTY: Final = {End.DRAINED: "drained", End.FAILED: "core_error"}
-
-
-class EngineDisagreementError(RuntimeError):
-    """The packed engine and the core differ: nothing that either says may be trusted."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ class UsageError(Exception):
     """Something a person can put right; the message says what, where, and what to do."""
 
 
+class EngineDisagreementError(RuntimeError):
+    """The packed engine and the core differ: nothing that either says may be trusted."""
+
+
 def write_result(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all.
 

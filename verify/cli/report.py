@@ -153,25 +153,29 @@ def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ..
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
     if isinstance(result.scenario, GroupScenario):
         return _group_page(result.scenario, witness, facts)
-    if witness.repeats is None:
+    if witness.repeats is None and not result.scenario.interrupted:
         dossier = dossier_of(
             result.scenario, witness.schedule, witness.classification, witness.text
         )
         return dossier_page(dossier, facts)
-    return _lasso_page(result.scenario, witness, facts)
+    return _untimed_page(result.scenario, witness, facts)
 
 
-def _lasso_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a run that repeats for ever."""
+def _untimed_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+    """Return the page of a run that repeats for ever, or to which no times can be given."""
     schedule: Schedule = witness.schedule
     stem = len(schedule) - (witness.repeats or 0)
+    name = witness.classification.replace("_", " ")
+    title = f"{name} {after_instants(len(schedule))}"
+    if witness.repeats:
+        title = f"{name}: the last {witness.repeats} of {len(schedule)} instants repeat for ever"
     return Page(
-        title=f"{witness.classification.replace('_', ' ')}: the last {witness.repeats} of "
-        f"{len(schedule)} instants repeat for ever",
+        title=title,
         verdict="violated",
         subtitle=scenario_line(scenario),
         why=(witness.text,),
         facts=facts,
+        drawings=(waits_drawing(witness.wait_for),) if witness.wait_for.stuck else (),
         story=tell(scenario, schedule),
         command=f"frontier-verify replay {witness.path}",
         repeats_from=stem + 1 if witness.repeats else None,

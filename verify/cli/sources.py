@@ -11,7 +11,7 @@ import typer
 
 from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
 from models.regression import decides
-from models.scenario import Scenario
+from models.scenario import NOTHING_STALE, Scenario
 from models.schedule import Played, play_exactly, walk_path
 from models.shrinking import Counterexample, counterexample_of
 from models.subjects import AnyScenario
@@ -82,6 +82,11 @@ def _violating(played: Played, what: str) -> Counterexample:
 def _of_lanes(scenario: AnyScenario, what: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
+    if scenario.interrupted:
+        raise UsageError(
+            f"{what} has work that becomes stale by events from outside, which have no times; "
+            f"expected stale = '{NOTHING_STALE}': check --report and replay explain it"
+        )
     return scenario
 
 
@@ -168,6 +173,7 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
 
 
 def _of_scenario(scenario: Scenario, max_states: int) -> Source:
+    _of_lanes(scenario, "the scenario")
     if scenario.endless:
         raise UsageError(
             "the scenario is of a closed workload: check it, and give explain the result"

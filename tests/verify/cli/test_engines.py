@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from models.scenario import Scenario
 from verify.cli import app, engines
-from verify.cli.engines import EngineDisagreementError, EngineOptions, check_with
-from verify.cli.errors import UsageError
+from verify.cli.engines import EngineOptions, check_with
+from verify.cli.errors import EngineDisagreementError, UsageError
 from verify.limits import Limits
 
 SMALL = ["--lanes", "2", "--stages", "2", "--no-ties"]

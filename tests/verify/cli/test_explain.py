@@ -126,3 +126,13 @@ def test_closed_workloads_drained_are_explained_but_not_shrunk_and_lassos_are_ne
     for command in ("explain", "shrink"):
         done = program(command, lasso)
         assert (done.code, "is a lasso" in done.err) == (2, True)
+
+
+def test_stale_work_is_reported_without_times_and_not_taken_by_explain(program, tmp_path):
+    page, result = tmp_path / "page.html", tmp_path / "r.json"
+    done = program("check", "stale-no-wake", "--report", page, "--json", result)
+    assert done.code == 1, done.err
+    assert "lost wakeup" in page.read_text()
+    for source in ("stale-no-wake", result):
+        refused = program("explain", source)
+        assert (refused.code, "becomes stale" in refused.err) == (2, True)
