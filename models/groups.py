@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final
 
 from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
-from models.rules import RuleError, admission_rule
+from models.rules import RuleError, admission_rule, is_own_rule
 from models.scenario import ScenarioError, require_count, require_one_of
 
 GROUP_KINDS: Final[Mapping[str, str]] = {"d": DENSE, "e": EXPERT, DENSE: DENSE, EXPERT: EXPERT}
@@ -64,6 +64,11 @@ class GroupScenario:
     def endless(self) -> bool:
         """Never: scripts end."""
         return False
+
+    @property
+    def runs_foreign_code(self) -> bool:
+        """Whether an admission rule from outside the core takes part."""
+        return is_own_rule(self.admission)
 
     @property
     def context_notes(self) -> tuple[str, ...]:
