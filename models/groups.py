@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
 from frontier.stale import STALE_RULES, UNLIMITED, InterruptibleFfn
-from models.rules import RuleError, admission_rule
+from models.rules import RuleError, admission_rule, is_own_rule
 from models.scenario import (
     NOTHING_STALE,
     ScenarioError,
@@ -77,6 +77,11 @@ class GroupScenario:
     def endless(self) -> bool:
         """Never: scripts end."""
         return False
+
+    @property
+    def runs_foreign_code(self) -> bool:
+        """Whether an admission rule from outside the core takes part."""
+        return is_own_rule(self.admission)
 
     @property
     def context_notes(self) -> tuple[str, ...]:

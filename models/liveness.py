@@ -142,8 +142,8 @@ class LaneGraph:
         ``progress``: a lane with work ends a batch again and again, and every dispatched wave
         ends. ``starvation``: every queued ticket is admitted. A lane's tickets at a stage are
         admitted in the order of its heap, so one of them starves exactly if, from some moment on,
-        the lane has a batch queued there and is not admitted there any more. Work that is dropped as
-        stale is no longer owed anything.
+        the lane has a batch queued there and is not admitted there any more. Work that is dropped
+        as stale is no longer owed anything.
         """
         if PROGRESS in names:
             for lane in range(self.lanes):

@@ -18,7 +18,7 @@ from frontier.stale import (
 )
 from frontier.workload import FiniteWorkload
 from models.contexts import implementation_of, make_contexts, shortcomings
-from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
+from models.rules import RuleError, admission_rule, is_own_rule, room_rule, stand_in_rule
 from verify.contract.errors import ContractInputError
 
 MODELS: Final = ("moe", "dense")
@@ -209,6 +209,11 @@ class Scenario:
             rooms=room_rule(self.rooms),
             capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
+
+    @property
+    def runs_foreign_code(self) -> bool:
+        """Whether a rule or context from outside the core takes part."""
+        return self.context is not None or any(map(is_own_rule, (self.admission, self.stand_in)))
 
     @property
     def context_notes(self) -> tuple[str, ...]:

@@ -23,6 +23,9 @@ from verify.packed.jit import Array, jit
     STAND_IN,
     MOE,
     OPEN,  # open arrivals
+    KEY_STATUS,  # bits of a lane's sorting key: per status,
+    KEY_HEAP,  # per heap,
+    KEY_BATCHES,  # per count of batches
     TIES,
     ORDERED,  # pending events keep their creation order
     FIFO,  # FIFO order is part of the state
@@ -51,7 +54,7 @@ from verify.packed.jit import Array, jit
     AT_PENDING_LENGTH,  # derived
     AT_REACHED,  # derived: claims reached by the last transition, as bits
     G_SIZE,
-) = range(36)
+) = range(39)
 
 STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
 STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
@@ -616,13 +619,13 @@ def is_choice(events: Array, count: int, chosen: int) -> bool:
 def lane_key(w: Array, g: Array, lane: int) -> int:
     """All that a state says of one lane, as one number (the layout checks that it fits)."""
     key: int = 0
-    key = key << 6 | w[g[AT_WAITING] + lane]
+    key = key << g[KEY_BATCHES] | w[g[AT_WAITING] + lane]
     if g[OPEN]:
-        key = key << 6 | w[g[AT_REQUESTS] + lane]
+        key = key << g[KEY_BATCHES] | w[g[AT_REQUESTS] + lane]
     for at in range(lane * g[STAGES], (lane + 1) * g[STAGES]):
-        key = key << 6 | w[g[AT_STATUS] + at]
-        key = key << 3 | w[g[AT_QUEUED] + at]
-    if g[MOE]:
+        key = key << g[KEY_STATUS] | w[g[AT_STATUS] + at]
+        key = key << g[KEY_HEAP] | w[g[AT_QUEUED] + at]
+    if g[MOE] and not g[MEET]:
         for room in range(g[STAGES] * g[LAYERS] * g[PHASES]):
             key = key << 1 | (w[g[AT_ROOM] + room] >> lane & 1)
     return key

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.packed import kernel as k
-from models.packed.reductions import Plan
+from models.packed.reductions import Plan, key_widths
 from models.scenario import Scenario
 from verify.packed.jit import Array
 
@@ -123,17 +123,21 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     g[k.ORDERED], g[k.FIFO] = "canonical" not in plan, "symmetry" not in plan
     g[k.SYMMETRY], g[k.PARTIAL] = "symmetry" in plan, "por" in plan
     g[k.MEET] = "rendezvous" in plan
+    g[k.KEY_STATUS], g[k.KEY_HEAP], g[k.KEY_BATCHES], _ = key_widths(scenario, bool(g[k.MEET]))
     g[k.FIFO_SLOTS] = sum(in_flight) if g[k.FIFO] else 0
     g[k.PENDING_SLOTS] = sum(in_flight) if g[k.ORDERED] else 0
     rooms = stages * layers * (1 + split)
 
     fields = _Fields(g)
-    fields.packed(k.AT_STATUS, lanes * stages, k.TAIL + k.PER_LAYER * layers)
+    meets = "rendezvous" in plan
+    highest = k.ATTENTION if meets else k.TAIL + k.PER_LAYER * layers
+    fields.packed(k.AT_STATUS, lanes * stages, highest)
     fields.packed(k.AT_QUEUED, lanes * stages, max(in_flight))
     fields.packed(k.AT_WAITING, lanes, most)
     fields.packed(k.AT_REQUESTS, lanes if g[k.OPEN] else 0, most)
     if moe:
         fields.packed(k.AT_SEALED, stages, 1)
+    if moe and not meets:
         fields.packed(k.AT_ROOM, rooms, (1 << lanes) - 1)
     fields.packed(k.AT_FIFO, stages * int(g[k.FIFO_SLOTS]), lanes)
     fields.packed(k.AT_PENDING, int(g[k.PENDING_SLOTS]), lanes * stages)
@@ -147,6 +151,8 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     if not moe:
         fields.derived(k.AT_SEALED, stages)
         fields.derived(k.AT_FAILED, 1)
+    if meets:
+        fields.derived(k.AT_ROOM, rooms)
     if not loses_batches:
         fields.derived(k.AT_IN_FLIGHT, lanes)
         fields.derived(k.AT_ADMITTED, lanes * stages)

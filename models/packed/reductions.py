@@ -21,8 +21,8 @@ from models.scenario import Scenario, ScenarioError
 
 REDUCTIONS: Final = ("canonical", "symmetry", "por", "rendezvous")
 
-MOST_STATUS_CODES: Final = 64
-"""A lane's key gives six bits to a status, three to a heap's length, 63 to everything."""
+KEY_BITS: Final = 63
+"""Bits of the key by which lanes are sorted: all that a state says of one lane."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,10 @@ def plan(scenario: Scenario, wanted: tuple[str, ...]) -> Plan:
     if "rendezvous" in wanted and "rendezvous" not in out and "canonical" not in wanted:
         refused.append(("rendezvous", "it needs canonical: skipped events have no creation order"))
         out.add("rendezvous")
+    meets = "rendezvous" in wanted and "rendezvous" not in out
+    if "symmetry" in wanted and "symmetry" not in out and not _key_fits(scenario, meets):
+        refused.append(("symmetry", f"a lane's part of the state is wider than {KEY_BITS} bits"))
+        out.add("symmetry")
     return Plan(tuple(name for name in wanted if name not in out), tuple(refused))
 
 
@@ -85,20 +89,27 @@ def _symmetry(scenario: Scenario) -> str | None:
         )
     if scenario.stand_in == "blocked_is_idle":
         return "blocked_is_idle reads whose ticket is the FIFO head: arrival order matters"
-    if not _key_fits(scenario):
-        return "a lane's part of the state does not fit the 63 bits of a sorting key"
     return None
 
 
-def _key_fits(scenario: Scenario) -> bool:
+def key_widths(scenario: Scenario, meets: bool) -> tuple[int, int, int, int]:
+    """Bits that a lane's sorting key gives to a status, a heap, a count of batches, and rooms.
+
+    ``meets`` says that groups meet in one step: statuses are then few, and rooms empty.
+    """
+    moe = scenario.model == "moe"
     most = max(scenario.batches)
+    status = 1 if not moe else 2 if meets else 1 + 3 * scenario.layers
     rooms = 0
-    if scenario.model == "moe":
+    if moe and not meets:
         rooms = scenario.stages * scenario.layers * (2 if scenario.rooms == "by_phase" else 1)
-        if 2 + 3 * scenario.layers > MOST_STATUS_CODES:
-            return False
-    bits = 12 + 9 * scenario.stages + rooms
-    return bits <= 63 and most < 64 and min(most, scenario.stages) < 8
+    heap = min(most, scenario.stages)
+    return status.bit_length(), heap.bit_length(), most.bit_length(), rooms
+
+
+def _key_fits(scenario: Scenario, meets: bool) -> bool:
+    status, heap, batches, rooms = key_widths(scenario, meets)
+    return 2 * batches + scenario.stages * (status + heap) + rooms <= KEY_BITS
 
 
 def _por(scenario: Scenario) -> str | None:

@@ -29,14 +29,27 @@ from verify.verdict import Stats
 
 CANONICAL: Final = ("canonical",)
 
-SHAPES: Final = ((3, 3, 2), (4, 2, 2), (4, 3, 2))
+Shape = tuple[int, ...]
+
+SHAPES: Final[tuple[Shape, ...]] = ((3, 3, 2), (4, 2, 2), (4, 3, 2))
 """Lanes, stages, batches of the ladder that every engine climbs."""
 
-LARGE: Final = ((8, 2, 2), (6, 3, 2), (8, 3, 2), (8, 4, 2), (8, 2, 3))
-"""Shapes for the packed engine with every reduction."""
+LARGE: Final[tuple[Shape, ...]] = (
+    (8, 2, 2),
+    (8, 2, 2, 4),
+    (8, 2, 4),
+    (16, 2, 2),
+    (8, 3, 2),
+    (12, 3, 2),
+    (8, 3, 3),
+    (8, 4, 2),
+    (8, 4, 2, 4),
+)
+"""Shapes for the packed engine with every reduction; a fourth number is the layers of a stage."""
 
-HEAVY: Final = ((5, 3, 2), (4, 3, 3))
+HEAVY: Final[tuple[Shape, ...]] = ((5, 3, 2), (4, 3, 3))
 """Shapes without a reduction that take gigabytes and minutes."""
+
 
 REPEATS: Final = 3
 """Short runs are repeated and the fastest is kept: others use the machine too."""
@@ -55,11 +68,9 @@ PAN_LINES: Final = {
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run: what was explored, by what, and what it took."""
+    """One run: what was explored (lanes x stages x batches), by what, and what it took."""
 
-    lanes: int
-    stages: int
-    batches: int
+    shape: str
     engine: str
     threads: int
     reductions: str
@@ -70,31 +81,25 @@ class Measurement:
     verdict: str
 
     @property
-    def shape(self) -> str:
-        """Lanes x stages x batches."""
-        return f"{self.lanes}x{self.stages}x{self.batches}"
-
-    @property
     def rate(self) -> float:
         """Transitions a second."""
         return self.transitions / max(self.seconds, 1e-9)
 
 
-def ladder_scenario(shape: tuple[int, int, int]) -> Scenario:
+def ladder_scenario(shape: Shape) -> Scenario:
     """Return the scenario of a rung: the repaired protocol, a burst, ties off."""
-    lanes, stages, batches = shape
+    lanes, stages, batches, layers = (*shape, 1)[:4]
     return Scenario(
         lanes=lanes,
         stages=stages,
+        layers=layers,
         batches=(batches,) * lanes,
         stand_in="withdraw_joined",
         ties=False,
     )
 
 
-def _packed(
-    shape: tuple[int, int, int], reductions: tuple[str, ...], threads: int, limits: Limits
-) -> Measurement:
+def _packed(shape: Shape, reductions: tuple[str, ...], threads: int, limits: Limits) -> Measurement:
     model = PackedLanes(ladder_scenario(shape), reductions)
     best: Search | None = None
     for _ in range(REPEATS):
@@ -107,7 +112,7 @@ def _packed(
     assert best is not None
     found = any(best.tally.ends.values())
     return Measurement(
-        *shape,
+        shape=_name(shape),
         engine="packed",
         threads=threads,
         reductions=_label(model.plan.applied),
@@ -119,13 +124,18 @@ def _packed(
     )
 
 
+def _name(shape: Shape) -> str:
+    layers = f", {shape[3]} layers" if len(shape) > 3 else ""
+    return "x".join(map(str, shape[:3])) + layers
+
+
 def _label(applied: tuple[str, ...]) -> str:
     return "all" if applied == REDUCTIONS else "+".join(applied) or "none"
 
 
-def _reference(shape: tuple[int, int, int], stats: Stats) -> Measurement:
+def _reference(shape: Shape, stats: Stats) -> Measurement:
     return Measurement(
-        *shape,
+        shape=_name(shape),
         engine="reference",
         threads=1,
         reductions="none",
@@ -145,7 +155,7 @@ def spin_version() -> str | None:
     return done.stdout.strip() or None
 
 
-def run_spin(shape: tuple[int, int, int]) -> Measurement | None:
+def run_spin(shape: Shape) -> Measurement | None:
     """Explore a shape with SPIN's ``pan`` at -O2; None if it reports an error."""
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
@@ -172,7 +182,7 @@ def run_spin(shape: tuple[int, int, int]) -> Measurement | None:
     stored = sum(map(int, vector.groups())) if vector else 0
     states = int(_pan(text, "states"))
     return Measurement(
-        *shape,
+        shape=_name(shape),
         engine="spin",
         threads=1,
         reductions="canonical",

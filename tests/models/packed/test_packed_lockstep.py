@@ -34,12 +34,42 @@ def test_random_scenarios_agree_in_states_transitions_ends_depth_and_claims(part
             assert packed(scenario) == expected, scenario
 
 
-def test_every_catalogue_case_agrees():
-    for case in catalogue().values():
-        if isinstance(case.scenario, Scenario) and outside_domain(case.scenario) is None:
-            expected = reference(case.scenario, 4000)
-            if expected is not None:
-                assert packed(case.scenario) == expected, case.name
+CASES = [
+    case
+    for case in catalogue().values()
+    if isinstance(case.scenario, Scenario) and outside_domain(case.scenario) is None
+]
+"""Cases of the catalogue inside the packed domain."""
+
+
+def test_every_catalogue_case_has_the_counts_that_the_reference_engine_found():
+    for case in CASES:
+        seen, expected = packed(case.scenario), case.expect
+        found = (
+            len(seen.rows),
+            seen.transitions,
+            seen.depth,
+            len(seen.drained | seen.failed),
+        )
+        assert found == (
+            expected.states,
+            expected.transitions,
+            expected.depth,
+            expected.violating_states,
+        ), case.name
+    assert len(CASES) > 40
+
+
+def test_small_catalogue_cases_agree_state_by_state():
+    for case in CASES:
+        if case.expect.states < MOST:
+            assert packed(case.scenario) == reference(case.scenario, MOST), case.name
+
+
+@pytest.mark.heavy
+def test_every_catalogue_case_agrees_state_by_state():
+    for case in CASES:
+        assert packed(case.scenario) == reference(case.scenario, 1_000_000), case.name
 
 
 # PROTOCOL.md section 5: lanes, stages, batches, layers, admission -> ties off, ties on
