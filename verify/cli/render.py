@@ -56,10 +56,13 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
 
 def _group_line(scenario: GroupScenario) -> str:
     producers = "; ".join(" ".join(script) for script in scenario.groups)
+    stale = ""
+    if scenario.stale != "none":
+        stale = f"stale work {scenario.stale}, {scenario.interruptions} invalidated, "
     full = "" if scenario.full_stages == 1 else f", {scenario.full_stages} full-stage schedulers"
     return (
         f"DECODE_FFN stage fed by: {producers}; ep_size {scenario.ep_size}{full}, capacity 1, "
-        f"{scenario.admission}, ties {'on' if scenario.ties else 'off'}"
+        f"{stale}{scenario.admission}, ties {'on' if scenario.ties else 'off'}"
     )
 
 
