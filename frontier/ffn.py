@@ -170,6 +170,7 @@ class FfnSnapshot(NamedTuple):
     unfinished: tuple[tuple[Batch, tuple[int, ...]], ...]
     arrived: int
     source: Hashable
+    outside: Hashable = ()
 
 
 class FfnReplica:
@@ -296,6 +297,11 @@ class FfnReplica:
             self.schedulers[lane].running = None
         self.unfinished.pop(group, None)
         self.context.release(self.tickets.pop(group))
+        return self._retries(group)
+
+    def _retries(self, group: Batch) -> list[Event]:
+        """Whom the end of a group wakes: its own schedulers, then the others."""
+        own = self.schedulers_of(group)
         others = [lane for lane in range(self.config.schedulers) if lane not in own]
         return [
             self._schedule(lane)

@@ -33,6 +33,11 @@ class LaneStageScheduler:
         """Take the heap's head without running it."""
         return heapq.heappop(self.queue)
 
+    def remove(self, batch: Batch) -> None:
+        """Take a queued batch out of the heap, wherever it stands."""
+        self.queue.remove(batch)
+        heapq.heapify(self.queue)
+
     def run_head(self) -> Batch:
         """Take the heap's head and run it."""
         self.running = self.take_head()
@@ -65,6 +70,11 @@ class FifoStageScheduler(LaneStageScheduler):
     def take_head(self) -> Batch:
         """Take the heap's head without running it."""
         return heapq.heappop(self.queue)
+
+    def remove(self, batch: Batch) -> None:
+        """Take a queued batch out of the heap, wherever it stands."""
+        self.queue.remove(batch)
+        heapq.heapify(self.queue)
 
     def run_head(self) -> Batch:
         """Take the first batch and run it."""

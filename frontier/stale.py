@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from frontier.closed import ClosedReplica, Renaming, renamed_batches
 from frontier.events import BATCH_DROPPED, INVALIDATE, Batch, Event
+from frontier.ffn import FfnConfig, FfnReplica, FfnSnapshot, GroupSource
 from frontier.replica import Replica, ReplicaConfig, ReplicaSnapshot, StageContext, batch_of
 from frontier.workload import Workload
 
@@ -158,3 +159,84 @@ class InterruptibleClosedReplica(InterruptibleReplica, ClosedReplica):
     def _renamed_outside(self, snapshot: ReplicaSnapshot, name: Renaming) -> Interruptions:
         outside = cast(Interruptions, snapshot.outside)
         return outside._replace(stale=tuple(sorted(renamed_batches(outside.stale, name))))
+
+
+class InterruptibleFfn(FfnReplica):
+    """A ``DECODE_FFN`` stage whose groups may be invalidated from outside.
+
+    A stale group that is queued is found when one of its schedulers would present it: all its
+    children are dropped with it, the siblings on the other EP lanes too, for they share its
+    ticket. One that runs goes on to its end. Parameters as of :class:`InterruptibleReplica`.
+    """
+
+    def __init__(
+        self, config: FfnConfig, source: GroupSource, rule: StaleRule, interruptions: int | None = 1
+    ) -> None:
+        super().__init__(config, source)
+        self.rule = rule
+        self.left = interruptions
+        self.stale: set[Batch] = set()
+        self._handlers[INVALIDATE] = self._invalidate
+
+    def environment(self) -> list[Event]:
+        """Return the invalidations that may come now: one per group that is here."""
+        if self.left == 0:
+            return []
+        return [Event(INVALIDATE, group.lane, group) for group in sorted(self._here() - self.stale)]
+
+    def _here(self) -> set[Batch]:
+        here = {group for s in self.schedulers for group in s.queue}
+        return here | {s.running for s in self.schedulers if s.running is not None}
+
+    def _invalidate(self, event: Event) -> list[Event]:
+        if self.left is not UNLIMITED:
+            self.left -= 1
+        self.stale.add(batch_of(event))
+        return []
+
+    def _stage_schedule(self, event: Event) -> list[Event]:
+        scheduler = self.schedulers[event.lane]
+        if scheduler.busy or not scheduler.queue or scheduler.queue[0] not in self.stale:
+            return super()._stage_schedule(event)
+        group = scheduler.queue[0]
+        ticket = self.tickets.get(group)
+        if ticket is not None and self.context.is_active(ticket):
+            # A sibling runs already: the wave goes on to its end with all its children.
+            return super()._stage_schedule(event)
+        for lane in self.schedulers_of(group):
+            self.schedulers[lane].remove(group)
+        self.unfinished.pop(group, None)
+        self.tickets.pop(group, None)
+        if ticket is not None and self.rule.cancels:
+            self.context.cancel(ticket)
+        return self._after_drop(group)
+
+    def _end(self, event: Event) -> list[Event]:
+        group = batch_of(event)
+        if group not in self.stale:
+            return super()._end(event)
+        count = self.config.schedulers
+        for lane in self.schedulers_of(group):
+            freed = lane if self.rule.frees_owner else (lane + 1) % count
+            self.schedulers[freed].running = None
+        self.unfinished.pop(group, None)
+        ticket = self.tickets.pop(group)
+        if self.rule.cancels:
+            self.context.release(ticket)
+        return self._after_drop(group)
+
+    def _after_drop(self, group: Batch) -> list[Event]:
+        self.stale.discard(group)
+        return self._retries(group) if self.rule.wakes else []
+
+    def snapshot(self) -> FfnSnapshot:
+        """Return what the future depends on, with what may still come from outside."""
+        outside = Interruptions(self.left, tuple(sorted(self.stale)))
+        return super().snapshot()._replace(outside=outside)
+
+    def restore(self, snapshot: FfnSnapshot) -> None:
+        """Become the stage of a snapshot, whatever this one was before."""
+        super().restore(snapshot)
+        outside = cast(Interruptions, snapshot.outside)
+        self.left = outside.left
+        self.stale = set(outside.stale)

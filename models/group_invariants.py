@@ -5,6 +5,7 @@ from __future__ import annotations
 from frontier.events import Batch
 from frontier.ffn import EXPERT, FfnConfig, FfnSnapshot
 from models.quiescent import ProtocolState
+from models.waits import ORPHAN_TICKET
 from verify.properties import Property, invariant
 
 
@@ -54,7 +55,19 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
             return f"{homeless} wait without a ticket"
         return None
 
+    def no_orphan(state: ProtocolState) -> str | None:
+        """Check that every ticket's group is still there, to be presented or to end."""
+        snapshot = _snapshot(state)
+        there = {group for _, queue in snapshot.schedulers for group in queue}
+        there |= {group for group, _ in snapshot.schedulers if group is not None}
+        there |= {event.batch for event in state.pending if event.batch is not None}
+        for _, operation in (*snapshot.context.active, *snapshot.context.queued):
+            if operation not in there:
+                return f"a ticket is left of {operation}, which is gone: nobody will use it"
+        return None
+
     checks = {
+        ORPHAN_TICKET: no_orphan,
         "ownership_exclusive": exclusive,
         "runs_what_it_holds": runs_what_it_holds,
         "ticket_in_one_place": ticket_in_one_place,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from frontier.events import STAGE_SCHEDULE, Batch, Event
+from frontier.events import ENVIRONMENT, STAGE_SCHEDULE, Batch, Event
 from frontier.ffn import EXPERT, FfnReplica
-from models.waits import NO_EVENT, NO_WAKE_UP, PRESENTED_BY, REFUSED
+from models.waits import NO_EVENT, NO_WAKE_UP, ORPHAN_TICKET, PRESENTED_BY, REFUSED
 from verify.waitfor import Wait, WaitFor, analyse
 
 
@@ -66,7 +66,8 @@ class _GroupWaits:
 
     def __init__(self, replica: FfnReplica, pending: Sequence[Event]) -> None:
         self.replica = replica
-        self.moving = {(e.batch, e.lane) for e in pending if e.batch is not None}
+        timed = [event for event in pending if event.kind not in ENVIRONMENT]
+        self.moving = {(e.batch, e.lane) for e in timed if e.batch is not None}
 
     def all(self) -> Iterator[Wait]:
         for number, scheduler in enumerate(self.replica.schedulers):
@@ -117,7 +118,10 @@ class _GroupWaits:
             for n, s in enumerate(self.replica.schedulers)
             if group in s.queue
         ]
-        reason = f"is presented by {' or '.join(names) or 'nobody: its group is gone'}"
+        if not names:
+            reason = "is left of a group that is gone: nobody will present it"
+            return Wait(self._ticket_name(ticket), (), reason, ORPHAN_TICKET)
+        reason = f"is presented by {' or '.join(names)}"
         return Wait(self._ticket_name(ticket), tuple(names), reason, PRESENTED_BY, "any")
 
     def _ticket_name(self, ticket: Any) -> str:

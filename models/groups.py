@@ -7,8 +7,15 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final
 
 from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
-from models.rules import RuleError, admission_rule
-from models.scenario import ScenarioError, require_count, require_one_of
+from frontier.stale import STALE_RULES, UNLIMITED, InterruptibleFfn
+from models.rules import RuleError, admission_rule, is_own_rule
+from models.scenario import (
+    NOTHING_STALE,
+    ScenarioError,
+    require_count,
+    require_interruptions,
+    require_one_of,
+)
 
 GROUP_KINDS: Final[Mapping[str, str]] = {"d": DENSE, "e": EXPERT, DENSE: DENSE, EXPERT: EXPERT}
 
@@ -28,6 +35,9 @@ class GroupScenario:
         feeds the one of number ``p % full_stages``.
     admission
         Name of the admission rule.
+    stale, interruptions
+        How invalidated groups are handled, and how many invalidations may come, as of
+        :class:`~models.scenario.Scenario`.
     ties
         Whether several events may fall due at the same instant.
 
@@ -42,6 +52,8 @@ class GroupScenario:
     full_stages: int = 1
     admission: str = "ep_ordered"
     ties: bool = True
+    stale: str = NOTHING_STALE
+    interruptions: int | str = 1
 
     def __post_init__(self) -> None:
         require_count("ep_size", self.ep_size, least=1)
@@ -52,6 +64,7 @@ class GroupScenario:
             raise ScenarioError(str(error)) from error
         if not isinstance(self.ties, bool):
             raise ScenarioError(f"ties must be true or false, got {self.ties!r}")
+        require_interruptions(self.stale, self.interruptions)
         if not self.groups:
             raise ScenarioError("groups must name the groups of at least one producer, got none")
         for producer, script in enumerate(self.groups):
@@ -66,6 +79,11 @@ class GroupScenario:
         return False
 
     @property
+    def runs_foreign_code(self) -> bool:
+        """Whether an admission rule from outside the core takes part."""
+        return is_own_rule(self.admission)
+
+    @property
     def context_notes(self) -> tuple[str, ...]:
         """Nothing: the stage runs over the core's own context."""
         return ()
@@ -77,6 +95,10 @@ class GroupScenario:
 
     def make_replica(self) -> FfnReplica:
         """Build the stage with its producers, before its start."""
+        if self.stale != NOTHING_STALE:
+            most = UNLIMITED if isinstance(self.interruptions, str) else self.interruptions
+            source = ScriptedGroups(self.groups)
+            return InterruptibleFfn(self.config, source, STALE_RULES[self.stale], most)
         return FfnReplica(self.config, ScriptedGroups(self.groups))
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +133,10 @@ class GroupScenario:
                     f"{name!r} is no field of a scenario of groups; known fields: "
                     f"{', '.join(known)}"
                 )
-        return GroupScenario(**{**values, "groups": _parse_groups(values["groups"])})
+        given = dict(values)
+        if isinstance(given.get("interruptions"), str) and given["interruptions"].isdecimal():
+            given["interruptions"] = int(given["interruptions"])
+        return GroupScenario(**{**given, "groups": _parse_groups(values["groups"])})
 
 
 def _parse_groups(value: object) -> tuple[tuple[str, ...], ...]:

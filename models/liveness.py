@@ -142,7 +142,8 @@ class LaneGraph:
         ``progress``: a lane with work ends a batch again and again, and every dispatched wave
         ends. ``starvation``: every queued ticket is admitted. A lane's tickets at a stage are
         admitted in the order of its heap, so one of them starves exactly if, from some moment on,
-        the lane has a batch queued there and is not admitted there any more.
+        the lane has a batch queued there and is not admitted there any more. Work that is dropped
+        as stale is no longer owed anything.
         """
         if PROGRESS in names:
             for lane in range(self.lanes):
@@ -157,16 +158,27 @@ class LaneGraph:
             for lane in range(self.lanes):
                 for stage in range(self.stages):
                     message = f"a ticket of {self.who(lane)} at stage {stage} is never admitted"
-                    goal = self.marked(ADMITTED, lane, stage)
+                    goal = self.marked(ADMITTED, lane, stage) | self._into(
+                        ~self.queued[lane, stage]
+                    )
                     prop = LeadsTo(STARVATION, message, self.queued[lane, stage], goal)
                     yield LaneProperty(STARVATION, lane, stage, prop)
 
     def _ends(self, lane: int, message: str) -> LeadsTo:
-        return LeadsTo(PROGRESS, message, self.in_flight[lane], self.ended[lane])
+        return LeadsTo(PROGRESS, message, self.in_flight[lane], self._served(lane))
+
+    def _into(self, states: Mask) -> Mask:
+        """Transitions into these states."""
+        into: Mask = states[self.edges.targets]
+        return into
+
+    def _served(self, lane: int) -> Mask:
+        """Transitions in which a batch of the lane ends, or its work is gone (dropped)."""
+        return self.ended[lane] | self._into(~self.in_flight[lane])
 
     def stuck(self, lane: int) -> Mask:
         """States in which the lane has work but can never end a batch again, whatever happens."""
-        stuck: Mask = self.in_flight[lane] & ~self._can_reach(self.ended[lane])
+        stuck: Mask = self.in_flight[lane] & ~self._can_reach(self._served(lane))
         return stuck
 
     def _can_reach(self, goal: Mask) -> Mask:
@@ -184,7 +196,7 @@ class LaneGraph:
         """Lasso to a state in which the lane is stuck for ever while events go on, or None."""
         stuck = self.stuck(lane)
         message = f"{self.who(lane)} can never end a batch again, while others go on for ever"
-        prop = LeadsTo(PROGRESS, message, stuck, self.ended[lane])
+        prop = LeadsTo(PROGRESS, message, stuck, self._served(lane))
         lasso = find_lasso(self.edges, prop, fairness)
         return None if lasso is None or not lasso.cycle else (prop, lasso)
 

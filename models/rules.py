@@ -53,13 +53,23 @@ class OwnAdmissionRule:
         active: Collection[StageAdmissionTicket],
     ) -> tuple[StageAdmissionTicket, ...]:
         """Ask the rule; it gets copies, so that it cannot change the context."""
+        given = (ticket, tuple(queue), tuple(active))
         try:
-            found = tuple(self._rule.blockers(ticket, tuple(queue), tuple(active)))
+            found, again = self._rule.blockers(*given), self._rule.blockers(*given)
         except Exception as error:
             raise RuleError(_raised(self.name, error)) from error
-        if not all(isinstance(blocker, StageAdmissionTicket) for blocker in found):
-            raise RuleError(f"{self.name}: blockers must return tickets, got {found!r}")
-        return found
+        ahead = given[1][: given[1].index(ticket)]
+        if not isinstance(found, list | tuple) or any(blocker not in ahead for blocker in found):
+            raise RuleError(
+                f"{self.name}: blockers must return a list or tuple of tickets queued ahead of "
+                f"the given one, got {found!r}"
+            )
+        if found != again:
+            raise RuleError(
+                f"{self.name}: blockers answered {found!r}, then {again!r} to the same question; "
+                f"a rule must depend on nothing but its arguments"
+            )
+        return tuple(found)
 
 
 class OwnStandInRule:

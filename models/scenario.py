@@ -18,7 +18,7 @@ from frontier.stale import (
 )
 from frontier.workload import FiniteWorkload
 from models.contexts import implementation_of, make_contexts, shortcomings
-from models.rules import RuleError, admission_rule, room_rule, stand_in_rule
+from models.rules import RuleError, admission_rule, is_own_rule, room_rule, stand_in_rule
 from verify.contract.errors import ContractInputError
 
 MODELS: Final = ("moe", "dense")
@@ -142,11 +142,7 @@ class Scenario:
             raise ScenarioError(f"context: {error}") from error
 
     def _require_interruptions(self) -> None:
-        require_one_of("stale", self.stale, (NOTHING_STALE, *STALE_RULES))
-        if self.interruptions != STEPS_FOREVER:
-            require_count("interruptions", self.interruptions, 1, f" or {STEPS_FOREVER!r}")
-        if self.stale == NOTHING_STALE and self.interruptions != Scenario.interruptions:
-            raise ScenarioError("interruptions need a rule for stale work, such as stale = proper")
+        require_interruptions(self.stale, self.interruptions)
         if self.stale != NOTHING_STALE and self.context is not None:
             raise ScenarioError("stale work needs the core's own context; leave out context")
 
@@ -213,6 +209,11 @@ class Scenario:
             rooms=room_rule(self.rooms),
             capacity=None if isinstance(self.capacity, str) else self.capacity,
         )
+
+    @property
+    def runs_foreign_code(self) -> bool:
+        """Whether a rule or context from outside the core takes part."""
+        return self.context is not None or any(map(is_own_rule, (self.admission, self.stand_in)))
 
     @property
     def context_notes(self) -> tuple[str, ...]:
@@ -317,6 +318,15 @@ def require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str,
     """Raise :class:`ScenarioError` unless the value is one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise ScenarioError(f"unknown {name} {value!r}; expected one of: {', '.join(known)}")
+
+
+def require_interruptions(stale: str, interruptions: int | str) -> None:
+    """Raise :class:`ScenarioError` unless rule and number of invalidations can be."""
+    require_one_of("stale", stale, (NOTHING_STALE, *STALE_RULES))
+    if interruptions != STEPS_FOREVER:
+        require_count("interruptions", interruptions, 1, f" or {STEPS_FOREVER!r}")
+    if stale == NOTHING_STALE and interruptions != 1:
+        raise ScenarioError("interruptions need a rule for stale work, such as stale = proper")
 
 
 def _parse_batches(value: object, lanes: int) -> tuple[int, ...]:

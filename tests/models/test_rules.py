@@ -84,10 +84,35 @@ def test_a_missing_file_is_a_scenario_error():
     ("body", "said"),
     [
         ("raise ValueError('no')", r"raised ValueError: no \(mine.py, line 4\)"),
-        ("return [1]", "blockers must return tickets"),
+        ("return [1]", "blockers must return a list or tuple of tickets"),
     ],
 )
 def test_a_rule_that_fails_is_never_taken_for_a_core_error(tmp_path, body, said):
     text = f"\nclass Mine:\n    def blockers(self, *arguments):\n        {body}\n"
     with pytest.raises(RuleError, match=said):
         counts(admission=reference(tmp_path, text))
+
+
+def test_a_rule_that_answers_otherwise_when_asked_again_is_refused(tmp_path):
+    text = """
+class Mine:
+    asked = 0
+    def blockers(self, ticket, queue, active):
+        self.asked += 1
+        return queue[:queue.index(ticket)] if self.asked % 2 else []
+"""
+    with pytest.raises(RuleError, match="to the same question"):
+        counts(admission=reference(tmp_path, text))
+
+
+def test_a_rule_with_a_memory_proves_nothing(tmp_path):
+    """It admits anybody for the questions of the exploration, and only the head afterwards."""
+    text = """
+class Mine:
+    asked = 0
+    def blockers(self, ticket, queue, active):
+        self.asked += 1
+        return [] if self.asked < 1000 else list(queue[:queue.index(ticket)])
+"""
+    verdict, *_ = counts(admission=reference(tmp_path, text))
+    assert verdict == "undetermined"

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from frontier.events import ENVIRONMENT
+from models.groups import GroupScenario
 from models.quiescent import QuiescentModel
 from models.scenario import Scenario, ScenarioError
 from verify.cli.checking import Question, check_scenario
@@ -62,6 +63,22 @@ def test_preemption_without_end_is_a_livelock(interruptions, classification):
     data = check(lanes=1, stages=1, workload="closed", slots=1, stale="proper",
                  interruptions=interruptions)  # fmt: skip
     assert data["classification"] == classification
+
+
+@pytest.mark.parametrize(("stale", "classification"), [
+    ("proper", None), ("no_cancel", "orphan_ticket"), ("no_wake", "lost_wakeup"),
+    ("wrong_lane", "invariant_violation"),
+])  # fmt: skip
+@pytest.mark.parametrize("groups", ["e,e", "d,d", "d,e;e,d"])
+def test_stale_groups_and_their_siblings(groups, stale, classification):
+    scenario = GroupScenario.of({"groups": groups, "stale": stale})
+    data = check_scenario(scenario).to_json()
+    assert data["classification"] == classification
+    assert (data["verdict"] == "holds") == (stale == "proper")
+
+
+def test_work_dropped_from_the_queue_is_owed_nothing():
+    assert check("all", stale="proper", **TWO_TICKETS)["verdict"] == "holds"
 
 
 def test_without_invalidation_the_graph_is_the_old_one_at_its_heart():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -339,9 +340,13 @@ def _write(rows: Sequence[Measurement], report: Path) -> None:
         "# The two engines, measured",
         "",
         "Written by `frontier-verify bench --report reports` (`make bench`). All shapes: "
-        "`ep_ordered`, `withdraw_joined`, moe, one layer, burst, ties off. Short runs are repeated "
+        "`ep_ordered`, `withdraw_joined`, moe, one layer unless named, burst, ties off. Short runs "
+        "are repeated "
         "and the fastest is kept. `canonical` is the work that SPIN does "
-        f"({spin_version() or 'SPIN was not installed'}; `pan` at -O2).",
+        f"({spin_version() or 'SPIN was not installed'}; `pan` at -O2). Seconds are of the wall "
+        f"clock; {os.cpu_count()} cores, load average {os.getloadavg()[1]:.1f} over the last five "
+        "minutes: where that is above the number of cores others were running too, and ratios "
+        "of single runs, above all of two cores to one, mean little.",
         "",
         "| " + " | ".join(_COLUMNS) + " |",
         "|" + "---|" * len(_COLUMNS),

@@ -56,10 +56,13 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
 
 def _group_line(scenario: GroupScenario) -> str:
     producers = "; ".join(" ".join(script) for script in scenario.groups)
+    stale = ""
+    if scenario.stale != "none":
+        stale = f"stale work {scenario.stale}, {scenario.interruptions} invalidated, "
     full = "" if scenario.full_stages == 1 else f", {scenario.full_stages} full-stage schedulers"
     return (
         f"DECODE_FFN stage fed by: {producers}; ep_size {scenario.ep_size}{full}, capacity 1, "
-        f"{scenario.admission}, ties {'on' if scenario.ties else 'off'}"
+        f"{stale}{scenario.admission}, ties {'on' if scenario.ties else 'off'}"
     )
 
 
@@ -201,13 +204,18 @@ def _print_liveness(liveness: Liveness) -> None:
     out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def print_result(result: CheckResult) -> None:
     """Print the verdict on one scenario."""
     stats = result.exploration.verdict.stats
     out.print(scenario_line(result.scenario))
     for note in result.scenario.context_notes:
         out.print(f"note: {escape(note)}")
-    seen = f"{stats.states:,} states, {stats.transitions:,} transitions"
+    seen = f"{counted(stats.states, 'state')}, {counted(stats.transitions, 'transition')}"
     applied = result.details.get("reductions")
     if applied:
         seen += f" under {' + '.join(applied)}"
@@ -232,7 +240,8 @@ def print_result(result: CheckResult) -> None:
         part = "" if stats.complete else ", exploration not complete"
         out.print(
             f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
-            f"{data['depth']}; {data['violating_states']} violating states among {seen}{part}"
+            f"{data['depth']}; {counted(data['violating_states'], 'violating state')} among "
+            f"{seen}{part}"
         )
         if result.liveness is not None:
             _print_liveness(result.liveness)

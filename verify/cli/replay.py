@@ -83,7 +83,7 @@ def replay(
     if not quiet:
         out.print()
         out.print(stage_table(stages))
-        out.print(f"\n{outcome} after {len(encoded.actions)} instants")
+        out.print(f"\n{outcome} {after_instants(len(encoded.actions))}")
         if repeats:
             out.print(f"the state is that before the last {encoded.cycle}: they repeat for ever")
         if classification is not None:

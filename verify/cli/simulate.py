@@ -232,6 +232,8 @@ def _require_only(context: typer.Context, what: str, allowed: Collection[str]) -
 
 
 def _simulate_groups(stage: GroupScenario, durations: Durations, json_file: Path | None) -> int:
+    if stage.stale != NOTHING_STALE:
+        raise UsageError("stale work comes from outside at any time; use check, not simulate")
     data = run_groups(stage, durations)
     if str(json_file) != "-":
         print_groups(stage, data)
