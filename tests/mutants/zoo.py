@@ -470,21 +470,20 @@ LANES = _of(
     "replica.py",
     (
         "release without waking siblings",
-        "            if other != lane and scheduler.running is None and scheduler.queue:",
-        "            if False:",
+        '        order = (lane, *(other for other in range(self.config.lanes) if other != lane))',
+        '        order = (lane,)',
         {},
     ),
     (
         "release without waking the lane itself",
-        "        if schedulers[lane].queue:\n            follow",
-        "        if False:\n            follow",
+        '        order = (lane, *(other for other in range(self.config.lanes) if other != lane))',
+        '        order = tuple(other for other in range(self.config.lanes) if other != lane)',
         {},
     ),
     (
         "siblings are woken before the lane itself",
-        "            follow.append(Event(STAGE_SCHEDULE, lane, None, stage))",
-        "            follow.insert(0, Event(STAGE_SCHEDULE, (lane + 1) % len(schedulers), None, stage))\n"
-        "            follow.append(Event(STAGE_SCHEDULE, lane, None, stage))",
+        '        order = (lane, *(other for other in range(self.config.lanes) if other != lane))',
+        '        order = (*(other for other in range(self.config.lanes) if other != lane), lane)',
         {},
     ),
     (
@@ -501,8 +500,8 @@ LANES = _of(
     ),
     (
         "the lane stays busy after its stage",
-        "        schedulers[lane].running = None\n",
-        "",
+        '        self.schedulers[stage][lane].running = None\n',
+        '',
         {},
     ),
     (
@@ -625,14 +624,14 @@ LANES = _of(
     "lanes.py",
     (
         "the lane's latest batch runs first",
-        "        self.running = heapq.heappop(self.queue)",
-        "        self.running = self.queue.pop()",
+        '        self.running = self.take_head()\n        return self.running\n',
+        '        self.running = self.queue.pop()\n        return self.running\n',
         {},
     ),
     (
         "the head runs and stays queued",
-        "        self.running = heapq.heappop(self.queue)",
-        "        self.running = self.queue[0]",
+        '        self.running = self.take_head()\n        return self.running\n',
+        '        self.running = self.queue[0]\n        return self.running\n',
         {},
     ),
 ) + _of(
