@@ -30,15 +30,18 @@ def poisson_times(count: int, rate: float, seed: int) -> tuple[int, ...]:
     Parameters
     ----------
     rate
-        Requests per second, positive.
+        Requests per second, from 1e-6 to 1e9.
 
     Raises
     ------
     ValueError
-        If the rate is not positive.
+        If the rate is outside these bounds.
     """
-    if not rate > 0:
-        raise ValueError(f"the rate of a Poisson process must be positive, got {rate!r}")
+    if not 1e-6 <= rate <= 1e9:
+        raise ValueError(
+            f"the rate of a Poisson process must be positive, from 1e-6 to 1e9 a second, "
+            f"got {rate!r}"
+        )
     draw = random.Random(seed)
     at, times = 0.0, []
     for _ in range(count):

@@ -8,11 +8,12 @@ code that the discrete-event loop drives.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from itertools import combinations, islice
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from frontier.des import System
 from frontier.events import ENVIRONMENT, CoreError, Event
@@ -174,11 +175,60 @@ class QuiescentRun:
         self.failure = None
 
 
-@lru_cache(maxsize=64)
-def _instants(pending: int, ties: bool) -> tuple[Action, ...]:
+LISTED = 12
+"""Up to this many pending events all instants are listed at once, beyond as they are asked for."""
+
+
+def _sets_of_positions(pending: int, ties: bool) -> Iterator[Action]:
     """Non-empty sets of positions: single events first, then pairs, and so on."""
     sizes = range(1, (pending if ties else min(pending, 1)) + 1)
-    return tuple(action for size in sizes for action in combinations(range(pending), size))
+    return (action for size in sizes for action in combinations(range(pending), size))
+
+
+@lru_cache(maxsize=64)
+def _instants(pending: int, ties: bool) -> tuple[Action, ...]:
+    return tuple(_sets_of_positions(pending, ties))
+
+
+class _ManyInstants(Sequence[Action]):
+    """The distinct instants of many pending events, produced one by one.
+
+    There are up to ``2 ** len(pending)``: an exploration must be able to give up among them.
+    """
+
+    def __init__(self, pending: tuple[Event, ...]) -> None:
+        self._pending = pending
+
+    def __iter__(self) -> Iterator[Action]:
+        seen: set[tuple[Event, ...]] = set()
+        repeats = len(set(self._pending)) < len(self._pending)
+        for action in _sets_of_positions(len(self._pending), ties=True):
+            if repeats:
+                events = tuple(self._pending[position] for position in action)
+                if events in seen:
+                    continue
+                seen.add(events)
+            yield action
+
+    def __len__(self) -> int:
+        """Count distinct subsequences without producing them."""
+        total, ending = 1, dict.fromkeys(self._pending, 0)
+        for event in self._pending:
+            total, ending[event] = 2 * total - ending[event], total
+        return min(total - 1, sys.maxsize)
+
+    @overload
+    def __getitem__(self, index: int) -> Action: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Action]: ...
+    def __getitem__(self, index: int | slice) -> Action | Sequence[Action]:
+        """Return the instants of these numbers, in the order of iteration."""
+        if isinstance(index, slice):
+            return tuple(islice(self, *index.indices(len(self))))
+        found = next(islice(self, index, index + 1), None) if index >= 0 else None
+        if found is None:
+            raise IndexError(f"instant {index} of {len(self)}")
+        return found
 
 
 def _interrupted_instants(pending: tuple[Event, ...], ties: bool) -> Sequence[Action]:
@@ -198,6 +248,8 @@ def enabled_actions(state: ProtocolState, ties: bool) -> Sequence[Action]:
         return ()
     if pending and pending[-1].kind in ENVIRONMENT:
         return _interrupted_instants(pending, ties)
+    if ties and len(pending) > LISTED:
+        return _ManyInstants(pending)
     actions = _instants(len(pending), ties)
     if len(set(pending)) == len(pending):
         return actions

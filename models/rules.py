@@ -58,11 +58,10 @@ class OwnAdmissionRule:
             found, again = self._rule.blockers(*given), self._rule.blockers(*given)
         except Exception as error:
             raise RuleError(_raised(self.name, error)) from error
-        ahead = given[1][: given[1].index(ticket)]
-        if not isinstance(found, list | tuple) or any(blocker not in ahead for blocker in found):
+        if not isinstance(found, list | tuple) or any(b not in given[1] for b in found):
             raise RuleError(
-                f"{self.name}: blockers must return a list or tuple of tickets queued ahead of "
-                f"the given one, got {found!r}"
+                f"{self.name}: blockers must return a list or tuple of tickets of the queue, "
+                f"got {found!r}"
             )
         if found != again:
             raise RuleError(

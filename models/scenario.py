@@ -35,6 +35,10 @@ PHASES: Final[Mapping[str, str]] = {
 }
 
 
+MOST: Final = 10_000
+"""Largest lanes, stages, layers, batches, ..."""
+
+
 class ScenarioError(ValueError):
     """A scenario that cannot be; the message names the field, the value and what was expected."""
 
@@ -308,10 +312,15 @@ class Scenario:
 
 
 def require_count(name: str, value: object, least: int, alternative: str = "") -> None:
-    """Raise :class:`ScenarioError` unless the value is a whole number of at least ``least``."""
+    """Raise :class:`ScenarioError` unless the value is a whole number from ``least`` on.
+
+    Beyond :data:`MOST` nothing can be explored, and building it would only exhaust the machine.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         expected = f"a whole number of at least {least}{alternative}"
         raise ScenarioError(f"{name} must be {expected}, got {value!r}")
+    if value > MOST:
+        raise ScenarioError(f"{name} must be at most {MOST:,}, got {value}")
 
 
 def require_one_of(name: str, value: object, known: Sequence[str] | Mapping[str, Any]) -> None:

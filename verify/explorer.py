@@ -34,6 +34,14 @@ class Exploration(Generic[S]):
     states: tuple[S, ...]
 
 
+LOOK_AFTER = 4096
+"""Actions of one state tried between two looks at the limits."""
+
+
+class _LimitReachedError(Exception):
+    """A limit was reached among the actions of one state."""
+
+
 class _Search(Generic[S, A]):
     """One breadth-first search; its queue is the tail of the list of states."""
 
@@ -42,10 +50,13 @@ class _Search(Generic[S, A]):
         model: Model[S, A],
         properties: Sequence[Property[S]],
         label: Callable[[], Hashable] | None,
+        limits: Limits,
     ) -> None:
         self.model = model
         self.properties = properties
         self.label = label
+        self.limits = limits
+        self.start = time.monotonic()
         self.graph = Graph()
         self.index: dict[S, int] = {}
         self.states: list[S] = []
@@ -65,6 +76,8 @@ class _Search(Generic[S, A]):
         model, state, graph = self.model, self.states[source], self.graph
         actions = model.actions(state)
         for number, action in enumerate(actions):
+            if number % LOOK_AFTER == LOOK_AFTER - 1 and self.limit() is not None:
+                raise _LimitReachedError
             graph.targets.append(self.add(model.step(state, action), source, number))
             if self.label is not None:
                 graph.add_label(self.label())
@@ -73,6 +86,11 @@ class _Search(Generic[S, A]):
             message = prop.violation(state, not actions)
             if message is not None:
                 self.found.append((source, prop.name, message))
+
+    def limit(self) -> str | None:
+        """Say which limit is reached now, or None."""
+        seconds = time.monotonic() - self.start
+        return self.limits.exceeded(len(self.states), seconds, memory_bytes())
 
     def violations(self) -> tuple[Violation, ...]:
         return tuple(
@@ -118,8 +136,8 @@ def explore(
     """
     limits = limits or Limits()
     state_limit = sys.maxsize if limits.max_states is None else limits.max_states
-    search = _Search(model, properties, label)
-    start, memory_before = time.monotonic(), memory_bytes()
+    memory_before = memory_bytes()
+    search = _Search(model, properties, label, limits)
     limit: str | None = None
     source = 0
     try:
@@ -127,7 +145,7 @@ def explore(
             search.add(state, -1, number)
         while source < len(search.states):
             if source % CHECK_EVERY == 0 or len(search.states) > state_limit:
-                seconds, memory = time.monotonic() - start, memory_bytes()
+                seconds, memory = time.monotonic() - search.start, memory_bytes()
                 limit = limits.exceeded(len(search.states), seconds, memory)
                 if progress is not None:
                     progress(_progress(search, source, seconds, memory))
@@ -138,6 +156,8 @@ def explore(
             if stop_at_first and search.found:
                 limit = "stopped at the first violating state"
                 break
+    except _LimitReachedError:
+        limit = search.limit()
     except KeyboardInterrupt:
         limit = INTERRUPTED
     complete = limit is None
@@ -151,7 +171,7 @@ def explore(
         states=graph.states,
         transitions=graph.transitions,
         max_depth=graph.depth[-1] if graph.states else 0,
-        elapsed_s=time.monotonic() - start,
+        elapsed_s=time.monotonic() - search.start,
         memory_bytes=max(0, memory_bytes() - memory_before),
         complete=complete,
         acyclic=cycle is None if complete else None,

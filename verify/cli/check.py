@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,8 +31,8 @@ def _limits(states: int | None, seconds: float | None, gigabytes: float | None) 
         ("--max-seconds", seconds),
         ("--max-memory-gb", gigabytes),
     ):
-        if value is not None and value <= 0:
-            raise UsageError(f"{name} must be greater than 0, got {value:g}")
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"{name} must be a number greater than 0, got {value:g}")
     return Limits(states, seconds, gigabytes)
 
 
@@ -49,7 +50,7 @@ def _engine_options(
         raise UsageError(f"unknown engine {engine!r}; expected one of: {', '.join(ENGINES)}")
     if threads is not None and threads < 1:
         raise UsageError(f"--threads must be at least 1, got {threads}")
-    if checkpoint_every <= 0:
+    if not 0 < checkpoint_every < math.inf:
         raise UsageError(f"--checkpoint-every must be greater than 0, got {checkpoint_every:g}")
     if checkpoint is not None and resume is not None:
         raise UsageError("give either --checkpoint (new) or --resume (go on), not both")
@@ -134,7 +135,7 @@ def check(
         str,
         typer.Option(
             metavar="none|all|NAME,…",
-            help="Reductions of the packed engine: canonical, symmetry, por.",
+            help="Reductions of the packed engine: canonical, symmetry, por, rendezvous.",
             rich_help_panel=_ENGINE,
         ),
     ] = "none",

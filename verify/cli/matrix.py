@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -69,7 +70,7 @@ def run_matrix(
     A run that was interrupted is completed by the same command. Exit code: 0 every case ran, 1 a
     case failed, was rejected or differs from what was published of it, 2 bad input.
     """
-    if case_timeout <= 0:
+    if not 0 < case_timeout < math.inf:
         raise UsageError(f"case-timeout must be greater than 0 s, got {case_timeout:g}")
     rules = list(dict.fromkeys(_words(rule) or BEFORE_AND_AFTER))
     for name in rules:

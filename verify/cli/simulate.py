@@ -43,11 +43,16 @@ _GROUP_OPTIONS = ("groups", "ep_size", "admission", "durations", "seed", "wave_m
 Millis = Annotated[float, typer.Option(help="Milliseconds.", rich_help_panel=_TIMES)]
 
 
+LONGEST_MS = 1e12
+"""Longest time that is taken, about thirty years."""
+
+
 def _nanoseconds(name: str, milliseconds: float, least: int = 1) -> int:
-    value = round(milliseconds * MILLISECOND)
-    if value < least:
-        raise ScenarioError(f"{name} must be greater than 0 ms, got {milliseconds:g}")
-    return value
+    if not 0 < milliseconds <= LONGEST_MS or round(milliseconds * MILLISECOND) < least:
+        raise ScenarioError(
+            f"{name} must be greater than 0 and at most {LONGEST_MS:g} ms, got {milliseconds:g}"
+        )
+    return round(milliseconds * MILLISECOND)
 
 
 def parse_times(text: str, batches: tuple[int, ...]) -> list[list[int]]:
@@ -65,12 +70,12 @@ def parse_times(text: str, batches: tuple[int, ...]) -> list[list[int]]:
             f"{list(batches)} per lane, got {[len(lane) for lane in lanes]}"
         )
     try:
-        times = [[round(float(word) * MILLISECOND) for word in lane] for lane in lanes]
+        given = [[float(word) for word in lane] for lane in lanes]
     except ValueError:
         raise ScenarioError(f"times must be milliseconds such as '0;2;8', got {text!r}") from None
-    if any(time < 0 for lane in times for time in lane):
-        raise ScenarioError(f"times must not be negative, got {text!r}")
-    return times
+    if not all(0 <= time <= LONGEST_MS for lane in given for time in lane):
+        raise ScenarioError(f"times must be from 0 to {LONGEST_MS:g} ms, got {text!r}")
+    return [[round(time * MILLISECOND) for time in lane] for lane in given]
 
 
 def simulate(

@@ -99,7 +99,10 @@ def test_more_lanes_than_the_case_has_take_its_batches_anew():
         (["missing.toml"], "cannot read missing.toml"),
         (["broken.toml"], "broken.toml is not valid TOML"),
         (["unknown.toml"], "unknown field 'lane'"),
-        (["--max-states", "0"], "--max-states must be greater than 0"),
+        (["--max-states", "0"], "--max-states must be a number greater than 0"),
+        (["--max-seconds", "nan"], "--max-seconds must be a number greater than 0"),
+        (["--max-memory-gb", "inf"], "--max-memory-gb must be a number greater than 0"),
+        (["--lanes", "99999999999999999999"], "lanes must be at most 10,000"),
         (["--json", "no/such/folder.json"], "does not exist"),
         (["--lanes", "two"], "--lanes"),
     ],
@@ -215,3 +218,10 @@ def test_catalogue_differs_from_a_wrong_expectation(tmp_path):
     )
     assert done.returncode == 1
     assert "states: expected 277, found 278" in done.stdout
+
+
+def test_a_limit_is_heeded_among_the_instants_of_one_state():
+    """Forty pending events have a million million instants; the time limit ends the search."""
+    done = run("check", "--lanes", "40", "--batches", "1", "--max-seconds", "1")
+    assert done.returncode == 3
+    assert "the limit of 1 seconds was reached" in done.stdout
