@@ -28,7 +28,7 @@ from models.contract import own_implementation
 from tests.verify.contract.samples import foreign
 from verify.contract.loader import load
 from verify.contract.orders import ORDERS
-from verify.machines.context_api import context_machine
+from verify.machines.context_api import INTERESTING, context_machine
 from verify.machines.profiles import PROFILES
 """
 
