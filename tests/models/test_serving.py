@@ -15,7 +15,8 @@ from frontier.clusters import FfnShape
 from frontier.des import Simulation
 from frontier.durations import MILLISECOND, ConstantDurations, RandomDurations, WithRequestTimes
 from frontier.events import Event
-from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from frontier.events import DENSE, EXPERT
+from frontier.ffn import FfnConfig, FfnReplica, ScriptedGroups
 from frontier.ledger import lane_overlap
 from frontier.metrics import ConservationCheck
 from frontier.outcome import admission_deadlock

@@ -118,7 +118,7 @@ def stage_table(stages: list[dict[str, Any]]) -> Table:
             for room in stage["rooms"]
         ]
         lanes = [
-            f"lane {lane['lane']}: "
+            f"{lane.get('name', 'lane ' + str(lane['lane']))}: "
             + (f"runs {lane['running']}" if lane["running"] is not None else "not busy")
             + (f", queued {_numbers(lane['queued'])}" if lane["queued"] else "")
             for lane in stage["lanes"]
