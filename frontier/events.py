@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-
 DENSE: Final = "dense"
 """Phase of a group that runs as one batch under one full-stage ticket."""
 

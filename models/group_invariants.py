@@ -62,7 +62,7 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
         there |= {group for group, _ in snapshot.schedulers if group is not None}
         there |= {event.batch for event in state.pending if event.batch is not None}
         for _, operation in (*snapshot.context.active, *snapshot.context.queued):
-            if operation not in there:
+            if isinstance(operation, Batch) and operation not in there:
                 return f"a ticket is left of {operation.title}, which is gone: nobody will use it"
         return None
 

@@ -48,6 +48,7 @@ def describe_group_stage(replica: FfnReplica) -> list[dict[str, Any]]:
                 {
                     "lane": number,
                     "name": scheduler_name(replica, number),
+                    "work": "group",
                     "running": None if s.running is None else s.running.number,
                     "queued": [group.number for group in sorted(s.queue)],
                 }
@@ -126,7 +127,7 @@ class _GroupWaits:
     def _ticket_name(self, ticket: Any) -> str:
         return f"ticket seq {ticket.admission_seq} ({ticket.operation_id.title})"
 
-    def _is_orphan(self, group: Batch) -> bool:
+    def _is_orphan(self, group: Any) -> bool:
         """Whether nothing of a group is left but its ticket."""
         there = any(s.running == group or group in s.queue for s in self.replica.schedulers)
         return not there and all(group != moving for moving, _ in self.moving)

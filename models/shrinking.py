@@ -22,6 +22,7 @@ from frontier.events import REQUEST
 from models.quiescent import Action, ProtocolState, QuiescentModel, QuiescentRun
 from models.scenario import Scenario
 from models.schedule import Key, Played, Ranks, Schedule, play, play_exactly, ranks_of, replica_of
+from models.subjects import AnyScenario
 from models.waits import CORE_ERROR, classify, lane_waits
 from verify.shortest import Found, GaveUp, TooWideError, shortest_path
 from verify.shrink import Obstacle, Pass, Proposal, Rejection, Shrinker, Step
@@ -285,7 +286,7 @@ class BoundedModel(QuiescentModel):
     allowed, and after :data:`STEPS_PER_STATE` times as many steps.
     """
 
-    def __init__(self, scenario: Scenario, max_states: int) -> None:
+    def __init__(self, scenario: AnyScenario, max_states: int) -> None:
         super().__init__(scenario.make_replica, scenario.ties)
         self._widest = max_states.bit_length() if scenario.ties else max_states
         self._steps_left = STEPS_PER_STATE * max_states

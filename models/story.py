@@ -1,4 +1,4 @@
-"""A schedule of a lane replica told step by step (issue 5)."""
+"""A schedule told step by step, of a lane replica or of a stage fed by groups (issue 5)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, Final
 from frontier.events import Event
 from models.explanation import Narrator
 from models.quiescent import Action, ProtocolState, QuiescentRun, enabled_actions
-from models.scenario import Scenario
-from models.schedule import WIDEST, Schedule, positions_of, replica_of
+from models.schedule import WIDEST, Schedule, positions_of
 from models.shrinking import BoundedModel
-from models.view import describe_stages
-from models.waits import PRESENTED_BY, lane_waits
+from models.subjects import AnyScenario, stages_of, waits_of
+from models.waits import PRESENTED_BY
 from verify.explorer import explore
 from verify.fate import Fates, fates_of, point_of_no_return
 from verify.graph import Graph
@@ -39,7 +38,7 @@ PENDING: Final = "events to come"
 
 def state_parts(run: QuiescentRun) -> tuple[Part, ...]:
     """Return the parts of a live state: per stage its context, rooms and lanes; pending events."""
-    parts = [part for stage in describe_stages(replica_of(run)) for part in _stage_parts(stage)]
+    parts = [part for stage in stages_of(run.system) for part in _stage_parts(stage)]
     pending = Counter(map(str, run.pending))
     items = tuple(Item(text if n == 1 else f"{n} x {text}") for text, n in pending.items())
     return (*parts, Part(PENDING, "pending", items))
@@ -54,12 +53,13 @@ def _stage_parts(stage: dict[str, Any]) -> Iterator[Part]:
     yield Part(section, "active", tuple(Item(_ticket(t), "busy") for t in stage["active"]))
     yield Part(section, "FIFO", tuple(Item(_ticket(t), "wait") for t in stage["fifo"]))
     group = Item("sealed", "wait") if stage["sealed"] else Item("open")
-    yield Part(section, "group", (group,))
+    yield Part(section, "forward group", (group,))
     for room in stage["rooms"]:
         phase = f"{room['phase']} " if room["phase"] else ""
         yield Part(section, f"{phase}room, layer {room['layer']}", tuple(_room_items(room)))
     for lane in stage["lanes"]:
-        yield Part(section, f"lane {lane['lane']}", tuple(_lane_items(lane)))
+        name = lane.get("name", f"lane {lane['lane']}")
+        yield Part(section, name, tuple(_lane_items(lane)))
 
 
 def _room_items(room: dict[str, Any]) -> Iterator[Item]:
@@ -69,16 +69,17 @@ def _room_items(room: dict[str, Any]) -> Iterator[Item]:
 
 
 def _lane_items(lane: dict[str, Any]) -> Iterator[Item]:
+    work = lane.get("work", "batch")
     if lane["running"] is not None:
-        yield Item(f"runs batch {lane['running']}", "busy")
+        yield Item(f"runs {work} {lane['running']}", "busy")
     elif not lane["queued"]:
         yield Item("idle")
-    yield from (Item(f"batch {number} queued", "wait") for number in lane["queued"])
+    yield from (Item(f"{work} {number} queued", "wait") for number in lane["queued"])
 
 
 def waiting(run: QuiescentRun) -> Iterator[str]:
     """Say of each lane and room that cannot move now what it waits for."""
-    for wait in lane_waits(replica_of(run), run.pending).waits:
+    for wait in waits_of(run.system, run.pending).waits:
         if wait.kind != PRESENTED_BY:
             yield f"{wait.source} {wait.reason}"
 
@@ -117,7 +118,7 @@ class Known:
             at = successor
 
 
-def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | None:
+def explore_fates(scenario: AnyScenario, max_states: int = MAX_STATES) -> Known | None:
     """Explore a scenario for the fates of its states; None if it is too large or never ends."""
     if scenario.endless:
         return None
@@ -162,7 +163,7 @@ def _tone(note: str) -> str:
 class _Teller:
     """Steps a live run and notes what a reader sees."""
 
-    def __init__(self, scenario: Scenario, known: Known | None, instants: int) -> None:
+    def __init__(self, scenario: AnyScenario, known: Known | None, instants: int) -> None:
         self.scenario = scenario
         self.known = known
         self.narrator = Narrator()
@@ -205,7 +206,7 @@ class _Teller:
         return tuple(choices), unlisted
 
 
-def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -> Story:
+def tell(scenario: AnyScenario, schedule: Schedule, max_states: int = MAX_STATES) -> Story:
     """Tell a schedule step by step; the fates of its states if the graph is small enough.
 
     Parameters
@@ -224,7 +225,7 @@ def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -
 
 
 def tell_known(
-    scenario: Scenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
+    scenario: AnyScenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
 ) -> Story:
     """Tell a schedule of a scenario whose fates are known already, or are not to be known."""
     teller = _Teller(scenario, known, len(schedule))
