@@ -205,7 +205,13 @@ def positions_of(instant: Instant, pending: Sequence[Event], number: int) -> tup
 
 
 def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
-    """Replay an encoded path of the scenario.
+    """Replay an encoded path of the scenario; see :func:`walk`."""
+    schedule, run = walk(QuiescentModel(scenario.make_replica, scenario.ties), path)
+    return Played(scenario, schedule, run)
+
+
+def walk(model: QuiescentModel, path: EncodedPath) -> tuple[Schedule, QuiescentRun]:
+    """Replay an encoded path on a model; return its schedule and the live run at its end.
 
     Raises
     ------
@@ -213,7 +219,6 @@ def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
         If it takes actions that are not enabled or ends in another state than recorded: it is of
         another version of the protocol.
     """
-    model = QuiescentModel(scenario.make_replica, scenario.ties)
     run = model.begin()
     schedule: list[Instant] = []
     for number, taken in enumerate(path.actions, start=1):
@@ -230,7 +235,7 @@ def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
             "the path ends in another state than the one it was recorded with: it is of another "
             "version of the protocol"
         )
-    return Played(scenario, tuple(schedule), run)
+    return tuple(schedule), run
 
 
 def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from models.explanation import after_instants, explanation_lines
-from models.groups import GroupScenario
+from models.instants import Instants, film
+from models.sample import sample_run
 from models.scenario import Scenario
-from models.schedule import Schedule, play
-from models.story import tell, tell_known
+from models.story import MOST_STEPS, tell_known
 from verify.cli.checking import CheckResult, Witness
 from verify.cli.dossier import Dossier, dossier_of, violation_message
-from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
-from verify.cli.render import scenario_line
+from verify.cli.pictures import (
+    lanes_over_instants,
+    lanes_over_time,
+    picture_bytes,
+    waits_picture,
+)
+from verify.cli.render import liveness_lines, scenario_line, what_holds
+from verify.cli.telling import Telling, telling_of
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
@@ -34,9 +40,9 @@ def why_lines(dossier: Dossier) -> tuple[str, ...]:
     )
 
 
-def waits_drawing(analysis: WaitFor) -> Drawing:
-    """Return the wait-for graph with its description in words."""
-    arrows, hidden = shown_arrows(analysis)
+def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
+    """Return the wait-for graph with its description in words; see :func:`draw_waits`."""
+    arrows, hidden = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
@@ -44,8 +50,9 @@ def waits_drawing(analysis: WaitFor) -> Drawing:
         for arrow in arrows
     ]
     words += [more_words(hidden)] if hidden else []
-    svg = picture_bytes(waits_picture(analysis, ""), _SVG).decode()
+    svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
+    title += " where the cycle begins" if everybody else ""
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
@@ -125,58 +132,70 @@ def check_page(result: CheckResult) -> Page:
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
         return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
-    endless = scenario.endless
-    goal = "goes on, for any number of requests" if endless else "completes"
-    why = (f"Every timing {goal}: all {data['states']:,} states were explored.",)
-    story = None
-    if isinstance(scenario, Scenario) and not endless:
-        story = tell_known(scenario, play(scenario, {}).schedule, None)
-    return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
-
-
-def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a violation at a stage fed by groups: its instants are facts."""
-    instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
-    name = witness.classification.replace("_", " ")
+    why = (f"{what_holds(result)}: all {data['states']:,} states were explored.",)
+    sample = sample_run(scenario)
+    repeats = sample.repeats or None
     return Page(
-        title=f"{name} {after_instants(len(witness.schedule))}",
-        verdict="violated",
+        title=what_holds(result),
+        verdict="holds vacuously" if result.vacuous else "holds",
         subtitle=scenario_line(scenario),
-        why=(witness.text,),
-        facts=(*facts, Fact("schedule", instants)),
-        drawings=(waits_drawing(witness.wait_for),),
-        mermaid=mermaid(witness.wait_for),
-        command=f"frontier-verify replay {witness.path}",
+        why=why,
+        facts=(*facts, *_liveness_facts(result)),
+        drawings=(
+            _instants_drawing(
+                film(scenario, sample.schedule, repeats, MOST_STEPS), "One run among all timings"
+            ),
+        ),
+        story=tell_known(scenario, sample.schedule, None),
+        repeats_from=len(sample.schedule) - repeats + 1 if repeats else None,
     )
 
 
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    if isinstance(result.scenario, GroupScenario):
-        return _group_page(result.scenario, witness, facts)
-    if witness.repeats is None and not result.scenario.interrupted:
-        dossier = dossier_of(
-            result.scenario, witness.schedule, witness.classification, witness.text
-        )
+    scenario = result.scenario
+    if isinstance(scenario, Scenario) and not scenario.interrupted and witness.repeats is None:
+        dossier = dossier_of(scenario, witness.schedule, witness.classification, witness.text)
         return dossier_page(dossier, facts)
-    return _untimed_page(result.scenario, witness, facts)
+    return telling_page(telling_of(scenario, witness), (*facts, *_liveness_facts(result)))
 
 
-def _untimed_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a run that repeats for ever, or to which no times can be given."""
-    schedule: Schedule = witness.schedule
-    stem = len(schedule) - (witness.repeats or 0)
-    name = witness.classification.replace("_", " ")
-    title = f"{name} {after_instants(len(schedule))}"
-    if witness.repeats:
-        title = f"{name}: the last {witness.repeats} of {len(schedule)} instants repeat for ever"
+def _liveness_facts(result: CheckResult) -> tuple[Fact, ...]:
+    """Return the verdict on each liveness property, with its control, as facts."""
+    if result.liveness is None:
+        return ()
+    return tuple(Fact(name, lines) for name, lines in liveness_lines(result).items())
+
+
+def telling_page(telling: Telling, facts: tuple[Fact, ...] = ()) -> Page:
+    """Return the page of a run that is told without times."""
+    witness = telling.witness
+    everybody = bool(telling.repeats)
     return Page(
-        title=title,
+        title=telling.title,
         verdict="violated",
-        subtitle=scenario_line(scenario),
-        why=(witness.text,),
+        subtitle=scenario_line(telling.scenario),
+        why=witness.lines,
         facts=facts,
-        drawings=(waits_drawing(witness.wait_for),) if witness.wait_for.stuck else (),
-        story=tell(scenario, schedule),
+        drawings=(
+            _instants_drawing(telling.film),
+            *([waits_drawing(witness.wait_for, everybody)] if witness.wait_for.waits else []),
+        ),
+        story=telling.story,
+        mermaid=mermaid(witness.wait_for, everybody) if witness.wait_for.waits else "",
         command=f"frontier-verify replay {witness.path}",
-        repeats_from=stem + 1 if witness.repeats else None,
+        repeats_from=telling.stem + 1 if telling.repeats else None,
     )
+
+
+def _instants_drawing(film: Instants, title: str = "Who does what") -> Drawing:
+    """Return who did what from instant to instant, with its description in words."""
+    svg = picture_bytes(lanes_over_instants(film, ""), _SVG).decode()
+    never = dict.fromkeys(
+        f"{s.doing.track}: {s.doing.label}" for s in film.stretches if not s.finished
+    )
+    words = f"Lanes over instants. What never ends: {'; '.join(never) or 'nothing'}."
+    title += ", instant by instant"
+    if film.period:
+        title += f" (instants {film.entry + 1} to {film.entry + film.period} repeat for ever)"
+        words += f" From instant {film.entry + 1} on the cycle repeats for ever."
+    return Drawing(title, words, svg)

@@ -107,10 +107,8 @@ def test_a_run_of_hundreds_of_requests_is_explained_on_one_small_page(program, t
     assert page.stat().st_size < 1_000_000
 
 
-def test_closed_workloads_drained_are_explained_but_not_shrunk_and_lassos_are_neither(
-    program, tmp_path
-):
-    drained, lasso = tmp_path / "drained.json", tmp_path / "lasso.json"
+def test_closed_workloads_drained_are_explained_but_not_shrunk(program, tmp_path):
+    drained = tmp_path / "drained.json"
     shape = "--workload closed --lanes 3 --stages 1 --admission strict_fifo"
     program("check", *shape.split(" "), "--json", drained)
     assert json.loads(drained.read_text())["classification"] == "lost_wakeup"
@@ -121,18 +119,3 @@ def test_closed_workloads_drained_are_explained_but_not_shrunk_and_lassos_are_ne
     assert page.exists()
     refused = program("shrink", drained)
     assert (refused.code, "closed workload" in refused.err) == (2, True)
-    closed = "--workload closed --capacity 1 --model dense"
-    program("check", *closed.split(" "), "--json", lasso)
-    for command in ("explain", "shrink"):
-        done = program(command, lasso)
-        assert (done.code, "is a lasso" in done.err) == (2, True)
-
-
-def test_stale_work_is_reported_without_times_and_not_taken_by_explain(program, tmp_path):
-    page, result = tmp_path / "page.html", tmp_path / "r.json"
-    done = program("check", "stale-no-wake", "--report", page, "--json", result)
-    assert done.code == 1, done.err
-    assert "lost wakeup" in page.read_text()
-    for source in ("stale-no-wake", result):
-        refused = program("explain", source)
-        assert (refused.code, "becomes stale" in refused.err) == (2, True)
