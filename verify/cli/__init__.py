@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Final
+from importlib.metadata import version
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from models.rules import RuleError
 from models.scenario import ScenarioError
-from verify.cli.errors import BAD_INPUT, UNDETERMINED, EngineDisagreementError, UsageError
+from verify.cli.errors import (
+    BAD_INPUT,
+    UNDETERMINED,
+    EngineDisagreementError,
+    UsageError,
+    end_without_reader,
+)
 from verify.path import PathError
 
 COMMANDS: Final = {
@@ -57,6 +64,16 @@ class CommandsOnDemand(TyperGroup):
         command.name = cmd_name
         return command
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for, and see to it that all of its output is read."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            end_without_reader()
+
 
 app = typer.Typer(
     name="frontier-verify",
@@ -68,8 +85,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"frontier-verify {version('frontier-verify')}")
+        raise typer.Exit
+
+
 @app.callback()
-def program() -> None:
+def program(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Prove or refute stage admission protocols of mixture-of-experts serving engines."""
 
 
@@ -83,6 +113,3 @@ def main() -> None:
     except EngineDisagreementError as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(UNDETERMINED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
