@@ -34,7 +34,7 @@ from verify.contract.report import (
 )
 from verify.contract.session import Profile
 from verify.contract.walk import walk
-from verify.words import plural
+from verify.words import counted
 
 ADOPTED = "ep_ordered"
 _MARKS = {"holds": "green", "violated": "bold red", "missing": "yellow", "unreached": "yellow"}
@@ -100,17 +100,20 @@ def contract(
 ) -> None:
     """Check a stage execution context clause by clause, over every call sequence in bounds.
 
-    Call sequences: calls are separated by ";". An operation of lane 0 is written 0.0, 0.1, ..., an
-    EP wave w0, w1, .... "full 0.0" and "wave w0" enqueue; "try 0.0", "release 0.0", "cancel 0.0",
-    "bind 0.0" and "owns 0.0" pass its ticket to try_acquire, release, cancel, bind_forward_group
-    and owns, "ask 0.0" to the three is_* questions; "shift 0.0 > w1" is transition_active_scope,
-    "promote 0.0 + 1.0 > w1" turns owners into a wave, "restore w1 > 0.1 + 1.1" a wave into owners.
-    "participants=..." and "odd=..." mark a call that is wrong on purpose (docs/contracts.md).
+    Call sequences: calls are separated by ";". Lane 0 has operations 0.0, 0.1,
+    ..., EP waves are w0, w1, ... "full 0.0" and "wave w0" enqueue. "try 0.0",
+    "release 0.0", "cancel 0.0", "bind 0.0" and "owns 0.0" pass its ticket to
+    try_acquire, release, cancel, bind_forward_group and owns, "ask 0.0" to the
+    is_* questions. "shift 0.0 > w1" is transition_active_scope; "promote 0.0 +
+    1.0 > w1" turns owners into a wave, "restore w1 > 0.1 + 1.1" it into owners.
+    "participants=..." and "odd=..." mark a call that is wrong on purpose: see
+    docs/contracts.md.
 
-    To run lanes and stages over the same class: frontier-verify check --context FILE.py:Class.
+    To run lanes and stages over the same class:
+    frontier-verify check --context FILE.py:Class
 
-    Exit code: 0 every clause holds, 1 a clause is violated or needs members that are missing,
-    2 bad input, 3 undetermined.
+    Exit code: 0 every clause holds, 1 a clause is violated or needs members
+    that are missing, 2 bad input, 3 undetermined.
     """
     for path in (junit, json_file):
         require_writable(path)
@@ -255,7 +258,7 @@ def _print_report(report: ContractReport, wanted: frozenset[str]) -> None:
         out.print(f"  {escape(point)}: here {choice}", style="dim")
     counts: list[str] = [result.status for result in report.clauses if result.clause.id in wanted]
     parts = [f"{counts.count(s)} {s}" for s in _MARKS if counts.count(s)]
-    asked = plural(len(counts), "clause")
+    asked = counted(len(counts), "clause")
     if len(counts) < len(report.clauses):
         asked += f" asked for, of {len(report.clauses)}"
     out.print(f"{verdict_markup(report.verdict_on(wanted))}: {asked}: {', '.join(parts) or 'none'}")

@@ -19,6 +19,7 @@ from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.cli.errors import end_without_reader
 from verify.limits import Progress, ProgressCallback
+from verify.words import counted
 
 
 class _PipedConsole(Console):
@@ -213,11 +214,6 @@ def _print_liveness(liveness: Liveness) -> None:
     bound = overtaken_json(liveness)
     most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"
     out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def print_result(result: CheckResult) -> None:

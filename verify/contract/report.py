@@ -11,7 +11,7 @@ from verify.contract.client import Bounds
 from verify.contract.explore import Exploration, Finding
 from verify.contract.operations import format_calls
 from verify.contract.script import as_python
-from verify.words import plural
+from verify.words import counted
 
 Status = Literal["holds", "violated", "missing", "unreached"]
 Verdict = Literal["holds", "violated", "undetermined"]
@@ -47,11 +47,11 @@ class ClauseResult:
     def extent(self) -> str:
         """How far the verdict goes: comparisons that agreed, or calls of the finding."""
         if self.status == "holds":
-            return plural(self.checks, "check")
+            return counted(self.checks, "check")
         if self.finding is None or self.status != "violated":
             return ""
         calls = len(self.finding.calls)
-        return f"in {plural(calls, 'call')}" if calls else "when constructed"
+        return f"in {counted(calls, 'call')}" if calls else "when constructed"
 
     @property
     def message(self) -> str:
@@ -186,8 +186,8 @@ def _exploration_json(exploration: Exploration) -> dict[str, Any]:
 def bounds_text(exploration: Exploration) -> str:
     """Name a bound and what was explored within it, in one line."""
     return (
-        f"{exploration.bounds.text}: {plural(exploration.states, 'state')}, "
-        f"{plural(exploration.transitions, 'transition')}, {plural(exploration.calls, 'call')}, "
+        f"{exploration.bounds.text}: {counted(exploration.states, 'state')}, "
+        f"{counted(exploration.transitions, 'transition')}, {counted(exploration.calls, 'call')}, "
         f"depth {exploration.depth}{'' if exploration.complete else ', NOT COMPLETE'}"
     )
 

@@ -267,7 +267,7 @@ class ContextMachine(RuleBasedStateMachine):
         return f"{title}\nreplay: {again}\n{script}"
 
     def teardown(self) -> None:
-        """Tell Hypothesis how far the run got, and drain a context that did nothing wrong so far."""
+        """Tell Hypothesis how far the run got, and drain a context that did nothing wrong."""
         target(float(self.deepest), label="deepest queue")
         for mark in INTERESTING:
             target(float(self.marks[mark]), label=mark)
