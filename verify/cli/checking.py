@@ -186,6 +186,7 @@ class CheckResult:
         found = verdict.violations if isinstance(verdict, Violated) else ()
         return {
             "scenario": self.scenario.to_json(),
+            "notes": list(self.scenario.context_notes),
             "verdict": self.verdict_word,
             "vacuous": self.vacuous,
             "violation": first and first.violation.property_name,
