@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from frontier.events import BATCH_END, STAGE_END, STAGE_SCHEDULE, Event
 from frontier.replica import Replica
 from models.explanation import Narrator, after_instants
-from models.liveness import LIVELOCK, PARTIAL_DEADLOCK, STARVATION, Finding
+from models.liveness import LIVELOCK, PARTIAL_DEADLOCK, STARVATION
 from models.quiescent import Handled, QuiescentModel, QuiescentRun
 from models.waits import lane_name, lane_waits
 
@@ -23,6 +23,25 @@ STOPPED_RUN: Final = "stopped_run"
 """Class of a run that stops although events are pending: possible only without fairness."""
 
 MOST_SENTENCES: Final = 4
+
+
+class Told(Protocol):
+    """What is violated: the property's message, of which lane and stage (-1: of none)."""
+
+    @property
+    def message(self) -> str:
+        """What a violation means."""
+        ...
+
+    @property
+    def lane(self) -> int:
+        """Lane that the property is about."""
+        ...
+
+    @property
+    def stage(self) -> int:
+        """Stage that the property is about."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +60,7 @@ def narrated_run(model: QuiescentModel) -> tuple[QuiescentRun, Narrator]:
     return run, narrator
 
 
-def _stage_of(replica: Replica, finding: Finding, played: Round) -> int | None:
+def _stage_of(replica: Replica, finding: Told, played: Round) -> int | None:
     """Stage at which the lane is passed over: it waits there and is not admitted in the round."""
     stages = range(replica.config.stages) if finding.stage < 0 else (finding.stage,)
     for stage in stages:
@@ -91,16 +110,16 @@ def _outcomes(lane: int, stage: int, played: Round, start: int) -> str:
     return text
 
 
-def tell(
-    finding: Finding,
+def lasso_lines(
+    finding: Told,
     classification: str,
     depth: int,
     rounds: int,
     entry: tuple[Replica, Sequence[Event]],
     played: Round,
     fair: bool,
-) -> str:
-    """Write the paragraph on a lasso.
+) -> tuple[str, ...]:
+    """Write the explanation of a lasso sentence by sentence.
 
     Parameters
     ----------
@@ -124,7 +143,7 @@ def tell(
             f"The run stops {after_instants(depth)}, although events are pending: nothing is "
             f"assumed that would make them fire."
         )
-        return " ".join(lines)
+        return tuple(lines)
     again = "instant repeats" if rounds == 1 else f"{rounds} instants repeat"
     lines.append(f"{after_instants(depth).capitalize()}, the next {again} for ever.")
     replica, pending = entry
@@ -133,10 +152,23 @@ def tell(
     elif classification == PARTIAL_DEADLOCK:
         lines += _stuck(finding.lane, replica, pending)
     lines.append(_round_summary(played, fair))
-    return " ".join(lines)
+    return tuple(lines)
 
 
-def _starved(finding: Finding, replica: Replica, played: Round) -> list[str]:
+def tell(
+    finding: Told,
+    classification: str,
+    depth: int,
+    rounds: int,
+    entry: tuple[Replica, Sequence[Event]],
+    played: Round,
+    fair: bool,
+) -> str:
+    """Write the explanation of a lasso as one paragraph; see :func:`lasso_lines`."""
+    return " ".join(lasso_lines(finding, classification, depth, rounds, entry, played, fair))
+
+
+def _starved(finding: Told, replica: Replica, played: Round) -> list[str]:
     stage = _stage_of(replica, finding, played)
     if stage is None:
         return []

@@ -15,17 +15,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from models.explanation import after_instants, explain
-from models.scenario import Scenario, ScenarioError
+from models.scenario import NOTHING_STALE, Scenario, ScenarioError
+from models.counterexample import Counterexample, counterexample_of
 from models.schedule import Played, play, ranks_of, walk_path
-from models.shrinking import Counterexample, Trials, counterexample_of
+from models.shrinking import liveness_of
+from models.subjects import AnyScenario
+from models.trials import Trials, Wanted
 from verify.path import decode
 from verify.shrink import Rejection
 
 RULES_VARIABLE: Final = "FRONTIER_VERIFY_RULES"
-RULE_FIELDS: Final = ("admission", "stand_in", "rooms", "context")
+RULE_FIELDS: Final = ("admission", "stand_in", "rooms", "context", "stale")
 MAX_STATES: Final = 200_000
 
-REPAIRS: Final = (
+REPAIRS: Final[tuple[dict[str, str], ...]] = (
+    {"stale": "proper"},
     {"admission": "ep_ordered"},
     {"stand_in": "withdraw_joined"},
     {"rooms": "shared"},
@@ -43,17 +47,18 @@ REPAIRS: Final = (
 changes, then several at once."""
 
 
-def with_rules(scenario: Scenario, rules: Mapping[str, str]) -> Scenario:
+def with_rules(scenario: AnyScenario, rules: Mapping[str, str]) -> AnyScenario:
     """Return the scenario under other rules.
 
     Raises
     ------
     ScenarioError
-        If a name is no rule field or a value no rule.
+        If a name is no rule field of the scenario or a value no rule.
     """
+    known = [name for name in RULE_FIELDS if hasattr(scenario, name)]
     for name in rules:
-        if name not in RULE_FIELDS:
-            raise ScenarioError(f"unknown rule {name!r}; expected one of: {', '.join(RULE_FIELDS)}")
+        if name not in known:
+            raise ScenarioError(f"unknown rule {name!r}; expected one of: {', '.join(known)}")
     return replace(scenario, **dict(rules))  # type: ignore[arg-type]
 
 
@@ -71,23 +76,42 @@ def parse_rules(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def decides(scenario: Scenario, max_states: int) -> Counterexample | Rejection:
-    """Explore every timing of a scenario: a shortest counterexample, or why there is none."""
-    anything = Counterexample(scenario, (), "", ())
-    return Trials(anything, "any", max_states).search(scenario)
+def decides(
+    scenario: AnyScenario,
+    max_states: int,
+    liveness: tuple[str, ...] | None = None,
+    fairness: str = "weak",
+) -> Counterexample | Rejection:
+    """Explore every timing of a scenario: a shortest counterexample, or why there is none.
+
+    Parameters
+    ----------
+    scenario, max_states
+        What is explored, and how many of its states at most.
+    liveness, fairness
+        Properties of runs that are asked (None: those that a check asks by itself).
+    """
+    asked = liveness_of(scenario) if liveness is None else liveness
+    return Trials(Wanted(liveness=asked, fairness=fairness), max_states).search(scenario)
 
 
-def find_repair(scenario: Scenario, max_states: int = MAX_STATES) -> dict[str, str] | None:
-    """Return the first change of rules under which every timing of the scenario completes."""
+def find_repair(
+    scenario: AnyScenario, max_states: int = MAX_STATES, fairness: str = "weak"
+) -> dict[str, str] | None:
+    """Return the first change of rules under which no timing of the scenario violates."""
     for repair in REPAIRS:
-        changed = with_rules(scenario, repair)
-        differs = sum(getattr(changed, name) != getattr(scenario, name) for name in repair)
-        if differs < len(repair):
+        if not all(_changes(scenario, name, rule) for name, rule in repair.items()):
             continue
-        found = decides(changed, max_states)
+        found = decides(with_rules(scenario, repair), max_states, fairness=fairness)
         if isinstance(found, Rejection) and found.proved:
             return repair
     return None
+
+
+def _changes(scenario: AnyScenario, name: str, rule: str) -> bool:
+    """Whether a scenario has this kind of rule, another one, and knows what it is about."""
+    present = getattr(scenario, name, None)
+    return present not in (None, rule) and not (name == "stale" and present == NOTHING_STALE)
 
 
 @dataclass(frozen=True)

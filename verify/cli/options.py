@@ -11,6 +11,7 @@ from models.catalogue import find_case, load_scenario
 from models.groups import GroupScenario
 from models.scenario import Scenario, ScenarioError
 from models.subjects import AnyScenario
+from verify.cli.checking import Question
 
 _SHAPE = "Shape"
 _RULES = "Rules"
@@ -142,6 +143,16 @@ def load_any_source(source: str) -> AnyScenario:
     if path.suffix == ".toml" or path.is_file():
         return load_scenario(path)
     return find_case(source).scenario
+
+
+def load_asked(source: str) -> tuple[AnyScenario, Question]:
+    """As :func:`load_any_source`, with what a case asks, else what is usual."""
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        scenario = load_scenario(path)
+        return scenario, Question.of(scenario)
+    case = find_case(source)
+    return case.scenario, Question.of(case.scenario, case.asked, case.fairness)
 
 
 def load_source(source: str) -> Scenario:
