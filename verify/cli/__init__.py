@@ -15,7 +15,13 @@ from typer.core import TyperGroup
 
 from models.rules import RuleError
 from models.scenario import ScenarioError
-from verify.cli.errors import BAD_INPUT, UNDETERMINED, EngineDisagreementError, UsageError
+from verify.cli.errors import (
+    BAD_INPUT,
+    UNDETERMINED,
+    EngineDisagreementError,
+    UsageError,
+    end_without_reader,
+)
 from verify.path import PathError
 
 COMMANDS: Final = {
@@ -57,6 +63,16 @@ class CommandsOnDemand(TyperGroup):
         command.name = cmd_name
         return command
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for, and see to it that all of its output is read."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            end_without_reader()
+
 
 app = typer.Typer(
     name="frontier-verify",
@@ -83,6 +99,3 @@ def main() -> None:
     except EngineDisagreementError as error:
         print(f"frontier-verify: {error}", file=sys.stderr)
         sys.exit(UNDETERMINED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)

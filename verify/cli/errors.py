@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
@@ -10,6 +14,9 @@ from verify.files import write_bytes_atomically, write_text_atomically
 
 BAD_INPUT = 2
 UNDETERMINED = 3
+READER_GONE = 141
+"""128 + SIGPIPE, what a shell reports of a program whose output nobody reads any more; the verdict
+was not told, so it is not the code of one."""
 
 
 class UsageError(Exception):
@@ -35,6 +42,20 @@ def write_result(path: Path, content: str | bytes) -> None:
             write_text_atomically(path, content)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def end_without_reader() -> NoReturn:
+    """End the program because the reader of its output has gone (``... | head -1``).
+
+    Raises
+    ------
+    SystemExit
+        Always, with :data:`READER_GONE`.
+    """
+    # What is still buffered goes nowhere, or the interpreter's last flush would complain of it.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(READER_GONE)
 
 
 def require_writable(path: Path | None) -> None:

@@ -17,10 +17,21 @@ from models.liveness import PROGRESS, STARVATION, Liveness
 from models.subjects import AnyScenario
 from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
+from verify.cli.errors import end_without_reader
 from verify.limits import Progress, ProgressCallback
 
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+class _PipedConsole(Console):
+    """A console that ends the program by a code of its own when nobody reads it any more."""
+
+    def on_broken_pipe(self) -> None:
+        """End the program (rich's own answer is exit code 1, here that of a violation)."""
+        self.quiet = True
+        end_without_reader()
+
+
+out = _PipedConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+err = _PipedConsole(highlight=False, soft_wrap=True, stderr=True)
 
 _COLOURS = {"holds": "green", "violated": "red", "undetermined": "yellow"}
 _LINE_EVERY_S = 10.0
