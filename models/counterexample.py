@@ -66,12 +66,8 @@ class Counterexample:
     @property
     def ranks(self) -> dict[Key, int]:
         """Instant of each event of a scenario of lanes."""
-        return ranks_of(self.schedule, self.scenario.lanes if is_lanes(self.scenario) else 0)
-
-
-def is_lanes(scenario: AnyScenario) -> bool:
-    """Whether a scenario is one of lanes."""
-    return isinstance(scenario, Scenario)
+        lanes = self.scenario.lanes if isinstance(self.scenario, Scenario) else 0
+        return ranks_of(self.schedule, lanes)
 
 
 def signature_of(analysis: WaitFor) -> tuple[str, ...]:
@@ -86,7 +82,6 @@ def signature_of(analysis: WaitFor) -> tuple[str, ...]:
 
 
 def bad_states(
-    scenario: AnyScenario,
     run: QuiescentRun,
     state: ProtocolState,
     invariants: tuple[Property[ProtocolState], ...],
@@ -95,8 +90,6 @@ def bad_states(
 
     Parameters
     ----------
-    scenario
-        What runs.
     run, state
         The live run, and the state that it is in.
     invariants
@@ -120,7 +113,7 @@ def bad_states(
 def counterexample_of(played: Played) -> Counterexample | None:
     """Return the counterexample that a run's last state is, or None if nothing is wrong with it."""
     run, state = played.run, played.run.state()
-    found = next(bad_states(played.scenario, run, state, invariants_of(played.scenario)), None)
+    found = next(bad_states(run, state, invariants_of(played.scenario)), None)
     if found is None:
         return None
     classification, signature, violated = found

@@ -10,8 +10,9 @@ from frontier.events import BATCH_END, STAGE_END, STAGE_SCHEDULE, Event
 from frontier.replica import Replica
 from models.explanation import Narrator, after_instants
 from models.liveness import LIVELOCK, PARTIAL_DEADLOCK, STARVATION
-from models.quiescent import Handled, QuiescentModel, QuiescentRun
+from models.quiescent import Action, Handled, ProtocolState, QuiescentModel, QuiescentRun
 from models.waits import lane_name, lane_waits
+from verify.liveness import Lasso
 
 _HEADLINES: Final = {
     LIVELOCK: "Livelock: events go on for ever, but no batch ends",
@@ -46,10 +47,25 @@ class Told(Protocol):
 
 @dataclass(frozen=True)
 class Round:
-    """One round of the cycle on the live core: what was handled, with a note for each event."""
+    """One round of the cycle on the live core.
+
+    What was handled, with a note for each event; ``held_back`` is the oldest event pending where
+    the round begins if no instant of it fires the oldest one: that event then never fires.
+    """
 
     handled: tuple[Handled, ...]
     notes: tuple[str, ...]
+    held_back: Event | None = None
+
+
+def held_back(pending: Sequence[Event], round_trip: Sequence[Action]) -> Event | None:
+    """Event that a cycle never fires, or None if the cycle is weakly fair.
+
+    Pending events stand in order of creation, so an event that no instant lets fall due while it
+    is the oldest stays the oldest, pending, for ever.
+    """
+    fires_oldest = any(0 in action for action in round_trip)
+    return pending[0] if pending and not fires_oldest else None
 
 
 def narrated_run(model: QuiescentModel) -> tuple[QuiescentRun, Narrator]:
@@ -110,16 +126,15 @@ def _outcomes(lane: int, stage: int, played: Round, start: int) -> str:
     return text
 
 
-def lasso_lines(
+def tell(
     finding: Told,
     classification: str,
     depth: int,
     rounds: int,
     entry: tuple[Replica, Sequence[Event]],
     played: Round,
-    fair: bool,
 ) -> tuple[str, ...]:
-    """Write the explanation of a lasso sentence by sentence.
+    """Write the explanation of a lasso, sentence by sentence.
 
     Parameters
     ----------
@@ -133,8 +148,6 @@ def lasso_lines(
         The live replica and its pending events where the cycle begins and ends.
     played
         One round of the cycle.
-    fair
-        Whether pending events are assumed to fire.
     """
     headline = _HEADLINES.get(classification, classification)
     lines = [f"{headline} ({finding.message})."]
@@ -151,21 +164,8 @@ def lasso_lines(
         lines += _starved(finding, replica, played)
     elif classification == PARTIAL_DEADLOCK:
         lines += _stuck(finding.lane, replica, pending)
-    lines.append(_round_summary(played, fair))
+    lines.append(_round_summary(played))
     return tuple(lines)
-
-
-def tell(
-    finding: Told,
-    classification: str,
-    depth: int,
-    rounds: int,
-    entry: tuple[Replica, Sequence[Event]],
-    played: Round,
-    fair: bool,
-) -> str:
-    """Write the explanation of a lasso as one paragraph; see :func:`lasso_lines`."""
-    return " ".join(lasso_lines(finding, classification, depth, rounds, entry, played, fair))
 
 
 def _starved(finding: Told, replica: Replica, played: Round) -> list[str]:
@@ -189,8 +189,67 @@ def _stuck(lane: int, replica: Replica, pending: Sequence[Event]) -> list[str]:
     return [f"{w.source[0].upper()}{w.source[1:]} {w.reason}." for w in chosen]
 
 
-def _round_summary(played: Round, fair: bool) -> str:
+def _round_summary(played: Round) -> str:
     ended = sorted({h.event.lane for h in played.handled if h.event.kind == BATCH_END})
     done = f"lane {', '.join(map(str, ended))} ends a batch" if ended else "no batch ends"
-    text = f"In each round {done}, and then the state is the same again"
-    return text + ("; no pending event is held back, so no longer wait will help." if fair else ".")
+    text = f"In each round {done}, and then the state is the same again; "
+    if played.held_back is None:
+        return text + "no pending event is held back, so no longer wait will help."
+    return text + f"but {played.held_back} is held back for ever: the run is not fair."
+
+
+STOPS: Final = "stops"
+DRAINS: Final = "drains"
+UNFAIR_CYCLE: Final = "unfair_cycle"
+FAIR_CYCLE: Final = "fair_cycle"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A run that violates a property when nothing is assumed fair, and of what kind it is.
+
+    ``kind`` is ``stops`` (no event fires any more, although some are pending), ``unfair_cycle``
+    (events go on for ever, but ``held_back`` never fires), ``fair_cycle`` (no pending event is
+    held back) or ``drains`` (the run ends with nothing pending). The last two violate the
+    property under weak fairness too. ``entry`` is the state where the run stops, or to which its
+    cycle returns.
+    """
+
+    kind: str
+    lasso: Lasso
+    held_back: Event | None
+    entry: ProtocolState
+
+    def __str__(self) -> str:
+        """Say what the run does, in a clause."""
+        if self.kind == DRAINS:
+            return f"a run that drains {after_instants(len(self.lasso.stem))}"
+        if self.kind == STOPS:
+            when = after_instants(len(self.lasso.stem))
+            return (
+                f"a run that merely stops, {when}, where {self.held_back} is pending and never "
+                f"fires (no run that goes on violates it)"
+            )
+        rounds = len(self.lasso.cycle)
+        again = "1 instant repeats" if rounds == 1 else f"{rounds} instants repeat"
+        if self.held_back is None:
+            return f"a fair cycle: {again} for ever, and no pending event is held back"
+        return f"an unfair cycle: {again} for ever while {self.held_back} is held back"
+
+
+def control_of(model: QuiescentModel, lasso: Lasso) -> Control:
+    """Play a lasso found without fairness, and say what kind of run it is."""
+    run = model.begin()
+    for number in lasso.stem:
+        run.fire(model.actions(run.state())[number])
+    pending, entry = tuple(run.pending), run.state()
+    if not pending:
+        return Control(DRAINS, lasso, None, entry)
+    if not lasso.cycle:
+        return Control(STOPS, lasso, pending[0], entry)
+    taken = []
+    for number in lasso.cycle:
+        taken.append(model.actions(run.state())[number])
+        run.fire(taken[-1])
+    stuck = held_back(pending, taken)
+    return Control(FAIR_CYCLE if stuck is None else UNFAIR_CYCLE, lasso, stuck, entry)

@@ -62,6 +62,9 @@ class LaneGraph:
     queues_waves = False
     """Whether EP waves have tickets of their own in the FIFO."""
 
+    wave_waited = False
+    """Whether in some state an EP wave is queued."""
+
     def __init__(
         self, edges: Edges, states: Sequence[ProtocolState], lanes: int, stages: int
     ) -> None:
@@ -243,8 +246,8 @@ class Finding:
     """One liveness property judged.
 
     ``lasso`` violates it under the assumed fairness (None: it holds), ``control`` without any
-    assumption: a property whose control is None would hold vacuously, whatever is fair.
-    ``classification`` is None if the property holds or the lasso's run ends.
+    assumption. ``classification`` is None if the property holds or the lasso's run ends;
+    ``vacuous`` says that nothing was ever owed: no state asks anything of any run.
     """
 
     name: str
@@ -254,6 +257,7 @@ class Finding:
     lasso: Lasso | None
     classification: str | None
     control: Lasso | None
+    vacuous: bool = False
 
     @property
     def rank(self) -> tuple[int, bool, int]:
@@ -301,7 +305,8 @@ def _wave_order(graph: LaneGraph) -> Finding:
     """
     lasso = path_to_transition(graph.edges, graph.marked(WAVE_OVERTAKEN))
     message = "a queued EP wave is overtaken"
-    return Finding(WAVE_ORDER, -1, -1, message, lasso, None if lasso is None else WAVE_ORDER, None)
+    found = None if lasso is None else WAVE_ORDER
+    return Finding(WAVE_ORDER, -1, -1, message, lasso, found, None, not graph.wave_waited)
 
 
 def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:
@@ -317,6 +322,7 @@ def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fai
         edges = graph.edges.walk(lasso.entry, lasso.cycle)
         classification = class_of_lasso(graph, prop.lane, edges)
     control = find_lasso(graph.edges, prop.leads_to, nothing)
+    vacuous = not prop.leads_to.trigger.any()
     return Finding(
-        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control
+        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control, vacuous
     )

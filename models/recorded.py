@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.counterexample import WAVE_PASSED, Counterexample, Violated, counterexample_of
+from models.counterexample import WAVE_PASSED, Counterexample, counterexample_of
 from models.liveness import LaneGraph, LaneProperty, class_of_lasso
 from models.marks import MarkedModel
 from models.quiescent import QuiescentModel
 from models.schedule import Played, walk_path
 from models.subjects import AnyScenario, graph_of, marker_of
-from models.trials import LASSO_CLASSES, overtakes
+from models.trials import LASSO_CLASSES, overtakes, violated_by_lasso
 from models.waits import WAVE_ORDER
 from verify.explorer import explore
 from verify.fairness import Edges
 from verify.fate import states_along
 from verify.limits import Limits
 from verify.path import EncodedPath, PathError
+
 
 def recorded_counterexample(
     scenario: AnyScenario, path: EncodedPath, max_states: int, fairness: str = "weak"
@@ -68,9 +69,7 @@ def _lasso(
     _require_return(scenario, path)
     marker = marker_of(scenario, opportunities=fairness == "strong")
     model = MarkedModel(scenario.make_replica, scenario.ties, marker)
-    result = explore(
-        model, (), limits=Limits(max_states), must_terminate=False, label=marker.label
-    )
+    result = explore(model, (), limits=Limits(max_states), must_terminate=False, label=marker.label)
     if not result.verdict.stats.complete:
         raise PathError(
             f"the path is a lasso, and its scenario has more than {max_states:,} states: what it "
@@ -86,7 +85,7 @@ def _lasso(
         played.schedule,
         classification,
         (prop.leads_to.name,),
-        Violated(prop.name, prop.leads_to.message, prop.lane, prop.stage),
+        violated_by_lasso(graph, prop, classification),
         path.cycle,
         fairness,
     )
@@ -116,4 +115,3 @@ def _violated(graph: LaneGraph, path: EncodedPath) -> Iterator[tuple[LanePropert
         since = int(goals[-1]) + 1 if len(goals) else 0
         if since <= len(taken) - path.cycle and prop.leads_to.trigger[list(states[since:])].any():
             yield prop, class_of_lasso(graph, prop.lane, cycle)
-

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Final
 
-from frontier.events import REQUEST
-from frontier.ffn import DENSE, EXPERT
+from frontier.events import DENSE, EXPERT, REQUEST
 from models.groups import GroupScenario
 from models.scenario import NOTHING_STALE, STEPS_FOREVER, Scenario
 from models.schedule import Key, Ranks
 from models.subjects import AnyScenario
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -178,7 +178,7 @@ def small_shapes(scenario: AnyScenario) -> Iterator[Reduction]:
 
 
 def _small_lanes(scenario: Scenario) -> Iterator[Scenario]:
-    """Some lanes, their first batches (slots), fewer stages, a single layer."""
+    """Take some lanes, their first batches (slots), fewer stages, a single layer."""
     shapes = []
     deepest = min(max(scenario.batches, default=0), 2)
     for lanes in range(1, min(scenario.lanes, 4) + 1):
@@ -195,7 +195,7 @@ def _small_lanes(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _small_groups(scenario: GroupScenario) -> Iterator[GroupScenario]:
-    """At most two producers, each with a run of at most three of its groups."""
+    """Take at most two producers, each with a run of at most three of its groups."""
     runs = [
         {own[first : first + size] for size in (1, 2, 3) for first in range(len(own) - size + 1)}
         for own in scenario.groups
@@ -286,9 +286,7 @@ def expert_reductions(scenario: GroupScenario) -> Iterator[Reduction]:
                 yield Reduction(label, _with_script(scenario, producer, changed), _nowhere)
 
 
-def _with_script(
-    scenario: GroupScenario, producer: int, script: tuple[str, ...]
-) -> GroupScenario:
+def _with_script(scenario: GroupScenario, producer: int, script: tuple[str, ...]) -> GroupScenario:
     groups = (*scenario.groups[:producer], script, *scenario.groups[producer + 1 :])
     return replace(scenario, groups=groups)
 

@@ -14,12 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from frontier.events import (
-    ATTENTION_DONE,
     ENVIRONMENT,
     REQUEST,
-    STAGE_END,
-    WAVE_END,
-    Batch,
     Event,
 )
 from frontier.replica import Replica
@@ -240,16 +236,25 @@ def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
         if not 0 <= taken < len(actions):
             raise PathError(
                 f"step {number} takes action {taken}, but only {len(actions)} are enabled there: "
-                f"the path is of another version of the protocol"
+                f"{_why_differs(scenario)}"
             )
         schedule.append(tuple(run.pending[position] for position in actions[taken]))
         run.fire(actions[taken])
     if fingerprint(run.state()) != path.fingerprint:
         raise PathError(
-            "the path ends in another state than the one it was recorded with: it is of another "
-            "version of the protocol"
+            f"the path ends in another state than the one it was recorded with: "
+            f"{_why_differs(scenario)}"
         )
     return Played(scenario, tuple(schedule), run)
+
+
+def _why_differs(scenario: AnyScenario) -> str:
+    if scenario.runs_foreign_code:
+        return (
+            "the rule or context of your own, which its scenario names, answers otherwise now than "
+            "when the path was recorded; check the scenario again"
+        )
+    return "the path is of another version of the protocol"
 
 
 def encode_schedule(scenario: AnyScenario, schedule: Schedule, repeats: int = 0) -> str:

@@ -69,9 +69,7 @@ def _replaying(trials: Trials, reductions: Reductions) -> Proposals:
     return proposals
 
 
-def _searching(
-    trials: Trials, reductions: Reductions, max_states: int | None = None
-) -> Proposals:
+def _searching(trials: Trials, reductions: Reductions, max_states: int | None = None) -> Proposals:
     def proposals(best: Counterexample) -> Iterator[Proposal[Counterexample]]:
         for reduction in reductions(best.scenario):
 
@@ -179,13 +177,11 @@ def shrink(origin: Counterexample, keep: str = "class", max_states: int = 20_000
         obstacles = shrinker.obstacles(singles)
     except KeyboardInterrupt:
         interrupted, tried = True, shrinker.tried
-    return Shrunk(
-        origin, shrinker.best, tuple(shrinker.steps), obstacles, tried, interrupted
-    )
+    return Shrunk(origin, shrinker.best, tuple(shrinker.steps), obstacles, tried, interrupted)
 
 
 def _quick(trials: Trials, origin: Counterexample) -> list[Pass[Counterexample]]:
-    """Passes that take much away at little cost: replays, then much smaller shapes."""
+    """Return passes that take much away at little cost: replays, much smaller shapes."""
     carried = () if origin.classification in RUN_CLASSES else carried_reductions(origin.scenario)
     replays = [Pass(name, _replaying(trials, family)) for name, family in carried]
     if replays:

@@ -7,15 +7,15 @@ to a lasso whose stem and cycle together are shortest. What a search does not fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from models.counterexample import (
-    WAVE_PASSED,
     INVARIANT_CLASSES,
+    WAVE_PASSED,
     Counterexample,
     Violated,
     bad_states,
@@ -24,7 +24,6 @@ from models.counterexample import (
 from models.liveness import (
     LIVELOCK,
     PARTIAL_DEADLOCK,
-    PROGRESS,
     STARVATION,
     LaneGraph,
     LaneProperty,
@@ -47,7 +46,6 @@ from verify.fairness import Edges, Fairness, Justice
 from verify.limits import Limits
 from verify.liveness import LeadsTo
 from verify.model import Model
-from verify.properties import invariant
 from verify.shortest import Found, GaveUp, TooWideError, shortest_path
 from verify.shortest_lasso import costs_of, shortest_lasso
 from verify.shrink import Rejection
@@ -67,13 +65,15 @@ class Wanted:
     """What a counterexample must be like.
 
     ``classification`` None: any violation at all; ``signature`` None: whatever holds it.
-    ``liveness`` names the properties of runs that are asked, under ``fairness``.
+    ``liveness`` names the properties of runs that are asked, under ``fairness``; ``only_runs``
+    leaves bad states out.
     """
 
     classification: str | None = None
     signature: tuple[str, ...] | None = None
     liveness: tuple[str, ...] = ()
     fairness: str = "weak"
+    only_runs: bool = False
 
     def accepts(self, classification: str, signature: tuple[str, ...]) -> bool:
         """Whether a violation of this class and signature is wanted."""
@@ -84,7 +84,7 @@ class Wanted:
     @property
     def states(self) -> bool:
         """Whether bad states can be wanted."""
-        return self.classification not in RUN_CLASSES
+        return not self.only_runs and self.classification not in RUN_CLASSES
 
     @property
     def invariants(self) -> bool:
@@ -206,7 +206,7 @@ class Trials:
         def until(run: QuiescentRun) -> bool:
             if not invariants and run.pending and run.failure is None:
                 return False
-            for bad in bad_states(scenario, run, run.state(), invariants):
+            for bad in bad_states(run, run.state(), invariants):
                 (found if self.wanted.accepts(*bad[:2]) else other).append(bad)  # type: ignore[arg-type]
             return bool(found)
 
@@ -261,7 +261,7 @@ class Trials:
             if not invariants and state.failed is None and state.pending:
                 return
             live.restore(state)
-            for bad in bad_states(scenario, live, state, invariants):
+            for bad in bad_states(live, state, invariants):
                 if self.wanted.accepts(*bad[:2]):
                     yield bad
 
@@ -326,11 +326,10 @@ class _Lassos:
     def search(self) -> Counterexample | Rejection:
         """Explore every timing, then judge the runs."""
         model = _BoundedMarkedModel(self._scenario, self._max_states, self._wanted.fairness)
-        failing = invariant("core_error", lambda s: None if s.failed is None else "rejected")
         try:
             result = explore(
                 model,
-                (failing,),
+                (),
                 limits=Limits(self._max_states),
                 must_terminate=False,
                 label=model.marker.label,
@@ -347,9 +346,7 @@ class _Lassos:
             return Rejection(f"proved impossible: {_all(len(result.states))}", proved=True)
         return min(found, key=sort_key)
 
-    def _found(
-        self, graph: LaneGraph, states: Sequence[ProtocolState]
-    ) -> Iterator[Counterexample]:
+    def _found(self, graph: LaneGraph, states: Sequence[ProtocolState]) -> Iterator[Counterexample]:
         ties = self._scenario.ties
         sizes = (len(a) - 1 for state in states for a in enabled_actions(state, ties))
         cost = costs_of(graph.edges, sizes)
@@ -376,16 +373,23 @@ class _Lassos:
         schedule, end = fired(model, lasso.stem + lasso.cycle)
         if entry.state() != end.state():
             raise AssertionError(f"the cycle of {lasso} does not end where it began")
-        violated = Violated(prop.name, leads_to.message, prop.lane, prop.stage)
         yield Counterexample(
             self._scenario,
             schedule,
             classification,
             (prop.leads_to.name,),
-            violated,
+            violated_by_lasso(graph, prop, classification),
             len(lasso.cycle),
             self._wanted.fairness,
         )
+
+
+def violated_by_lasso(graph: LaneGraph, prop: LaneProperty, classification: str) -> Violated:
+    """Say what a lasso of this class violates."""
+    message = prop.leads_to.message
+    if classification == PARTIAL_DEADLOCK:
+        message = f"{graph.who(prop.lane)} can never end a batch again, while others go on for ever"
+    return Violated(prop.name, message, prop.lane, prop.stage)
 
 
 def _narrowed(
@@ -397,7 +401,6 @@ def _narrowed(
     stuck = graph.stuck(prop.lane) if prop.lane >= 0 else np.zeros(edges.states, dtype=np.bool_)
     trigger, goal, assumed = leads_to.trigger, leads_to.goal, graph.fairness(fairness)
     demands = assumed.justice
-    message = leads_to.message
     if classification == LIVELOCK:
         goal = goal | ended
     else:
@@ -405,9 +408,8 @@ def _narrowed(
     if classification == PARTIAL_DEADLOCK:
         trigger = trigger & stuck
         goal = goal | ~stuck[edges.targets]
-        message = f"{graph.who(prop.lane)} can never end a batch again, while others go on for ever"
     elif classification == STARVATION:
         trigger = trigger & ~stuck
         goal = goal | stuck[edges.targets]
-    narrowed = LeadsTo(leads_to.name, message, trigger, goal)
+    narrowed = LeadsTo(leads_to.name, leads_to.message, trigger, goal)
     return narrowed, Fairness(assumed.name, demands, assumed.compassion)

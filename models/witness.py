@@ -170,7 +170,7 @@ def _group(event: Event, assumption: str) -> str:
 
 
 def _constant(scenario: AnyScenario, event: Event) -> int:
-    """Published time of an event in milliseconds."""
+    """Return the published time of an event in milliseconds."""
     if isinstance(scenario, Scenario):
         times = ConstantDurations(scenario.model == "moe", scenario.layers)
         return times.of(event) // MILLISECOND
@@ -213,7 +213,7 @@ def _periodic(instants: int, repeats: int) -> Iterator[Constraint]:
 
 
 def _takes(scenario: AnyScenario, life: Life, assumption: str, last: int) -> Constraint:
-    """What an event's time demands of the instants of its creation and its end."""
+    """Say what an event's time demands of the instants of its creation and its end."""
     due = last if life.due is None else life.due
     weights = {_instant(due): 1}
     if life.created:
@@ -345,7 +345,7 @@ class Witness:
     def simulation(
         self, replica: CheckableSystem, observers: Sequence[Observer] = ()
     ) -> Simulation:
-        """Return the discrete-event loop over a new replica of the scenario, before its first event."""
+        """Return the discrete-event loop over a new replica, before its first event."""
         outside = [t.event for t in self.durations if t.event.kind in ENVIRONMENT]
         return Simulation(WithInvalidations(replica, outside), self.model(), observers)
 
@@ -638,9 +638,7 @@ def witness_of_json(values: Mapping[str, Any]) -> Witness:
     if ROUNDS * repeats > len(schedule):
         raise WitnessError(f"{repeats} instants that repeat {ROUNDS} times are not in the schedule")
     stops = any(life.due is None for life in known)
-    return Witness(
-        scenario, schedule, assumption, instants, arrivals, durations, repeats, stops
-    )
+    return Witness(scenario, schedule, assumption, instants, arrivals, durations, repeats, stops)
 
 
 def _durations_of_json(known: Sequence[Life], rows: object) -> tuple[TimedEvent, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from models.counterexample import Counterexample
+from frontier.events import Event
+from models.counterexample import DRAINED, Counterexample
 from models.explanation import after_instants, explanation_lines
-from models.lasso_story import Round, lasso_lines, narrated_run
-from models.quiescent import Handled, QuiescentModel
-from models.scenario import Scenario
+from models.lasso_story import Round, held_back, narrated_run
+from models.lasso_story import tell as tell_lasso
+from models.quiescent import Action, Handled, QuiescentModel
 from models.schedule import (
     Played,
     encode_schedule,
@@ -18,8 +19,9 @@ from models.schedule import (
     positions_of,
     schedule_to_json,
 )
-from models.story import tell
+from models.story import tell, tell_known
 from models.subjects import stages_of, waits_of
+from models.waits import CORE_ERROR
 from models.witness import NoWitness, Witness, find_witness, witness_to_json
 from verify.path import PathError
 from verify.story import Story
@@ -31,9 +33,9 @@ class Dossier:
     """A counterexample with its explanation, story and timed witness.
 
     ``lines`` are the explanation sentence by sentence. ``path`` is its encoded schedule, None if
-    it has too many ties to encode; ``story`` None where steps are not told (a stage fed by
-    groups); ``refused`` are the assumptions about times under which there is no witness, with
-    their contradictions. Of a lasso ``played`` ends after one round of its cycle.
+    it has too many ties to encode; ``refused`` are the assumptions about times under which
+    there is no witness, with their contradictions. Of a lasso ``played`` ends after one round of
+    its cycle.
     """
 
     example: Counterexample
@@ -41,7 +43,7 @@ class Dossier:
     analysis: WaitFor
     lines: tuple[str, ...]
     path: str | None
-    story: Story | None
+    story: Story
     witness: Witness
     refused: tuple[NoWitness, ...]
 
@@ -58,12 +60,15 @@ class Dossier:
     @property
     def fate(self) -> str:
         """Where no continuation completes any more, in words; empty where that is no question."""
-        return "" if self.story is None or self.example.repeats else self.story.fate
+        on_the_way = self.example.violated.name not in (DRAINED, CORE_ERROR)
+        if self.example.repeats or (on_the_way and self.story.no_return is None):
+            return ""
+        return self.story.fate
 
     def to_json(self) -> dict[str, Any]:
         """Return the dossier as plain JSON values, with the names that ``check`` uses."""
         example = self.example
-        no_return = None if self.story is None else self.story.no_return
+        no_return = self.story.no_return
         schedule = schedule_to_json(example.schedule)
         stem = len(schedule) - example.repeats
         lasso = {"stem": schedule[:stem], "cycle": schedule[stem:]}
@@ -96,8 +101,15 @@ class Dossier:
         }
 
 
-def dossier_of(example: Counterexample) -> Dossier:
+def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) -> Dossier:
     """Compute everything that is told of a counterexample.
+
+    Parameters
+    ----------
+    example
+        The counterexample.
+    lines
+        Its explanation, where one is known already.
 
     Raises
     ------
@@ -108,11 +120,12 @@ def dossier_of(example: Counterexample) -> Dossier:
     scenario, schedule = example.scenario, example.schedule
     played = play_exactly(scenario, schedule)
     analysis = waits_of(played.run.system, played.run.pending)
-    lines = _lasso_lines(example) if example.repeats else _lines(example, analysis)
+    if lines is None:
+        lines = _lasso_lines(example) if example.repeats else _lines(example, analysis)
     witness, refused = find_witness(scenario, schedule, repeats=example.repeats)
     if witness is None:
         raise AssertionError(f"no times at all do this schedule: {refused}")
-    story = tell(scenario, schedule) if isinstance(scenario, Scenario) else None
+    story = tell_known(scenario, schedule, None) if example.repeats else tell(scenario, schedule)
     return Dossier(example, played, analysis, lines, _path(example), story, witness, refused)
 
 
@@ -127,21 +140,26 @@ def _lasso_lines(example: Counterexample) -> tuple[str, ...]:
     run, narrator = narrated_run(QuiescentModel(scenario.make_replica, scenario.ties))
     stem = len(example.schedule) - example.repeats
     handled: list[Handled] = []
+    taken: list[Action] = []
+    entry: tuple[Event, ...] = ()
     for number, instant in enumerate(example.schedule, start=1):
-        events = run.fire(positions_of(instant, run.pending, number))
-        if number > stem:
-            handled += events
-        else:
+        if number == stem + 1:
             narrator.take()
+            entry = tuple(run.pending)
+        positions = positions_of(instant, run.pending, number)
+        events = run.fire(positions)
+        if number > stem:
+            taken.append(positions)
+            handled += events
     notes = tuple(note for _, note in narrator.take())
-    return lasso_lines(
+    played = Round(tuple(handled), notes, held_back(entry, taken))
+    return tell_lasso(
         example.violated,
         example.classification,
         stem,
         example.repeats,
-        (run.system, run.pending),
-        Round(tuple(handled), notes),
-        fair=example.fairness != "none",
+        (cast(Any, run.system), run.pending),
+        played,
     )
 
 

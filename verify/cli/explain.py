@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from models.view import describe_stages
 from verify.cli import options as opt
-from verify.cli.dossier import Dossier, dossier_of_example
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.pictures import lanes_over_time, perfetto_trace, picture_bytes, waits_picture
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
@@ -81,7 +80,7 @@ def explain(
     for picture in (waits, timeline):
         if picture is not None and picture.suffix not in SUFFIXES:
             raise UsageError(f"a picture is a {' or '.join(SUFFIXES)} file, got {picture}")
-    dossier = dossier_of_example(load_counterexample(source, MAX_STATES).example)
+    dossier = dossier_of(load_counterexample(source, MAX_STATES).example)
     if html is not None:
         write_result(html, render_page(dossier_page(dossier)))
     if waits is not None:
@@ -105,7 +104,8 @@ def print_story(dossier: Dossier) -> None:
     out.print(scenario_line(example.scenario))
     out.print(f"\n[bold]Why[/]  {dossier.text}")
     print_cycle([edge.source for edge in dossier.analysis.cycle])
-    out.print(f"\n[bold]Point of no return[/]  {dossier.story.fate}.")
+    if dossier.fate:
+        out.print(f"\n[bold]Point of no return[/]  {dossier.fate}.")
     no_return = dossier.story.no_return
     if no_return is not None and no_return.healthy:
         out.print("\n[bold]A healthy run[/] goes on from there:")
@@ -115,18 +115,21 @@ def print_story(dossier: Dossier) -> None:
     skipped = dossier.story.steps[0].number
     if skipped:
         out.print(f"the first {skipped} instants are not told; shrink the run for a shorter story")
+    first = len(example.schedule) - example.repeats + 1
     for step in dossier.story.steps:
+        if example.repeats and step.number == first:
+            out.print("\n[bold red]from here on for ever[/]")
         lost = no_return is not None and step.number == no_return.step
-        _print_step(step, lost)
+        _print_step(step, lost, "goes on" if example.scenario.endless else "completes")
     out.print()
-    out.print(stage_table(describe_stages(dossier.played.replica)))
+    out.print(stage_table(dossier.stages))
     if dossier.path is not None:
         out.print(f"\n[bold]Replay[/]\nfrontier-verify replay {dossier.path}")
 
 
-def _print_step(step: Step, lost: bool) -> None:
+def _print_step(step: Step, lost: bool, goes_well: str) -> None:
     title = "  together with  ".join(step.fired) or "start"
-    mark = "  [bold red]<- no continuation completes from here on[/]" if lost else ""
+    mark = f"  [bold red]<- no continuation {goes_well} from here on[/]" if lost else ""
     out.print(f"\n[bold]{step.number}[/]  {title}{mark}")
     for handled in step.handled:
         if handled.tone:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.groups import GroupScenario
-from models.liveness import PROGRESS, STARVATION, Liveness
+from models.lasso_story import STOPS, Control
+from models.liveness import PROGRESS, STARVATION, Finding, Liveness
 from models.subjects import AnyScenario
 from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.cli.errors import end_without_reader
 from verify.limits import Progress, ProgressCallback
+from verify.liveness import Lasso
 
 
 class _PipedConsole(Console):
@@ -33,8 +35,18 @@ class _PipedConsole(Console):
 out = _PipedConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 err = _PipedConsole(highlight=False, soft_wrap=True, stderr=True)
 
-_COLOURS = {"holds": "green", "violated": "red", "undetermined": "yellow"}
+_COLOURS = {
+    "holds": "green",
+    "holds vacuously": "yellow",
+    "violated": "red",
+    "undetermined": "yellow",
+}
 _LINE_EVERY_S = 10.0
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def verdict_markup(word: str) -> str:
@@ -58,7 +70,7 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
     over = "" if scenario.context is None else f", over {scenario.context}"
     return (
-        f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
+        f"{counted(scenario.lanes, 'lane')} x {counted(scenario.stages, 'stage')} x {work}, "
         f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
         f"{stale}{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
         f"{arrivals}{over}"
@@ -129,7 +141,7 @@ def stage_table(stages: list[dict[str, Any]]) -> Table:
             for room in stage["rooms"]
         ]
         lanes = [
-            f"lane {lane['lane']}: "
+            f"{lane.get('name', 'lane ' + str(lane['lane']))}: "
             + (f"runs {lane['running']}" if lane["running"] is not None else "not busy")
             + (f", queued {_numbers(lane['queued'])}" if lane["queued"] else "")
             for lane in stage["lanes"]
@@ -175,6 +187,10 @@ def print_witness(witness: Witness) -> None:
 
 def _what_holds(result: CheckResult) -> str:
     asked = result.question.asked
+    if result.exploration.verdict.stats.transitions == 0:
+        return "there is no work, so nothing ever happens"
+    if result.vacuous:
+        return f"nothing is ever owed that {asked} asks for"
     if isinstance(result.scenario, GroupScenario):
         order = ", waves in queue order, never overtaken" if asked in ("all", STARVATION) else ""
         return f"every timing completes{order}"
@@ -195,29 +211,36 @@ def _ends(result: CheckResult) -> str:
     return ""
 
 
-def _print_liveness(liveness: Liveness) -> None:
+def _print_control(findings: Sequence[Finding], controls: Mapping[Lasso, Control]) -> None:
+    """Print what the same properties come to if nothing is assumed fair, and by what run."""
+    owed = [finding for finding in findings if not finding.vacuous]
+    found = [(f, controls[f.control]) for f in owed if f.control is not None]
+    text = (
+        f"    control, without fairness: {len(found)} of {len(owed)} such properties are violated"
+    )
+    finding, control = min(found, key=lambda pair: pair[1].kind == STOPS)
+    out.print(f"{text}, e.g. {finding.message}: {control}")
+
+
+def _print_liveness(liveness: Liveness, controls: Mapping[Lasso, Control]) -> None:
     """Print each property's verdict beside its negative control, and the overtaking bound."""
     fairness = liveness.fairness
     assumed = "without fairness" if fairness == "none" else f"under {fairness} fairness"
     for name in dict.fromkeys(finding.name for finding in liveness.findings):
         own = [finding for finding in liveness.findings if finding.name == name]
         bad = [finding.message for finding in own if finding.lasso is not None]
-        controls = sum(finding.control is not None for finding in own)
+        empty = all(finding.vacuous for finding in own)
         verdict = verdict_markup("violated" if bad else "holds")
-        control = f"; without any fairness {controls} of {len(own)} such properties are violated"
         out.print(
             f"  {name} {'whatever is fair' if name == WAVE_ORDER else assumed}: {verdict}"
             + (f" ({'; '.join(bad)})" if bad else "")
-            + ("" if name == WAVE_ORDER else control)
+            + (" vacuously: nothing is ever owed" if empty else "")
         )
+        if name != WAVE_ORDER and not empty and fairness != "none":
+            _print_control(own, controls)
     bound = overtaken_json(liveness)
     most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"
     out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def print_result(result: CheckResult) -> None:
@@ -234,12 +257,14 @@ def print_result(result: CheckResult) -> None:
         out.print(f"reduction {name} is not sound here and was left out: {why}")
     word = result.verdict_word
     if word == "holds":
+        if result.vacuous:
+            word = "holds vacuously"
         out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
         missed = [claim for claim, reached in result.reached.items() if reached is False]
         if missed:
             out.print(f"never happened in any timing: {'; '.join(missed)}")
         if result.liveness is not None:
-            _print_liveness(result.liveness)
+            _print_liveness(result.liveness, result.controls)
     elif word == "undetermined":
         limit = result.to_json()["limit"]
         out.print(
@@ -255,7 +280,7 @@ def print_result(result: CheckResult) -> None:
             f"{seen}{part}"
         )
         if result.liveness is not None:
-            _print_liveness(result.liveness)
+            _print_liveness(result.liveness, result.controls)
         print_witness(result.witnesses[0])
         if len(result.witnesses) > 1:
             out.print("\n[bold]Further violating states[/]")

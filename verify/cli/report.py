@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from models.explanation import after_instants, explanation_lines
-from models.groups import GroupScenario
+from models.counterexample import Counterexample, Violated, signature_of
+from models.explanation import after_instants
 from models.scenario import Scenario
-from models.schedule import Schedule, play
-from models.story import tell, tell_known
+from models.schedule import play
+from models.story import tell_known
+from models.witness import ROUNDS
 from verify.cli.checking import CheckResult, Witness
-from verify.cli.dossier import Dossier, dossier_of, violation_message
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
 from verify.cli.render import scenario_line
 from verify.report.page import Drawing, Fact, Page
@@ -22,16 +24,6 @@ MOST_TIMES = 60
 """Times of a witness that a page lists."""
 
 _SVG = Path("drawing.svg")
-
-
-def why_lines(dossier: Dossier) -> tuple[str, ...]:
-    """Return the explanation of a counterexample, sentence by sentence."""
-    return explanation_lines(
-        dossier.example.classification,
-        dossier.analysis,
-        after_instants(len(dossier.example.schedule)),
-        violation_message(dossier.played),
-    )
 
 
 def waits_drawing(analysis: WaitFor) -> Drawing:
@@ -71,6 +63,9 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     if len(times) > MOST_TIMES:
         times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
+    if witness.period is not None:
+        words = f"{witness.period} ms a round; {ROUNDS} rounds are simulated, all alike"
+        facts.append(Fact("period", (words,)))
     facts.append(Fact("times of the witness", tuple(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
@@ -78,24 +73,40 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
 
 
 def _fate(dossier: Dossier) -> tuple[Fact, ...]:
-    story = dossier.story
-    return () if story.no_return else (Fact("point of no return", (story.fate,)),)
+    told = dossier.story.no_return or not dossier.fate
+    return () if told else (Fact("point of no return", (dossier.fate,)),)
+
+
+def _title(example: Counterexample) -> str:
+    name = example.classification.replace("_", " ")
+    if not example.repeats:
+        return f"{name} {after_instants(len(example.schedule))}"
+    instants = "instant repeats" if example.repeats == 1 else f"{example.repeats} instants repeat"
+    return f"{name}: the last {instants} for ever"
+
+
+def _drawings(dossier: Dossier) -> Iterator[Drawing]:
+    if dossier.analysis.stuck:
+        yield waits_drawing(dossier.analysis)
+    if isinstance(dossier.example.scenario, Scenario):
+        yield _lanes_drawing(dossier)
 
 
 def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
     """Return the page of a counterexample."""
     example = dossier.example
-    depth = len(example.schedule)
+    stem = len(example.schedule) - example.repeats
     return Page(
-        title=f"{example.classification.replace('_', ' ')} {after_instants(depth)}",
+        title=_title(example),
         verdict="violated",
         subtitle=scenario_line(example.scenario),
-        why=why_lines(dossier),
+        why=dossier.lines,
         facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
-        drawings=(waits_drawing(dossier.analysis), _lanes_drawing(dossier)),
+        drawings=tuple(_drawings(dossier)),
         story=dossier.story,
-        mermaid=mermaid(dossier.analysis),
+        mermaid=mermaid(dossier.analysis) if dossier.analysis.stuck else "",
         command="" if dossier.path is None else f"frontier-verify replay {dossier.path}",
+        repeats_from=stem + 1 if example.repeats else None,
     )
 
 
@@ -134,49 +145,16 @@ def check_page(result: CheckResult) -> Page:
     return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
 
 
-def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a violation at a stage fed by groups: its instants are facts."""
-    instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
-    name = witness.classification.replace("_", " ")
-    return Page(
-        title=f"{name} {after_instants(len(witness.schedule))}",
-        verdict="violated",
-        subtitle=scenario_line(scenario),
-        why=(witness.text,),
-        facts=(*facts, Fact("schedule", instants)),
-        drawings=(waits_drawing(witness.wait_for),),
-        mermaid=mermaid(witness.wait_for),
-        command=f"frontier-verify replay {witness.path}",
-    )
-
-
 def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    if isinstance(result.scenario, GroupScenario):
-        return _group_page(result.scenario, witness, facts)
-    if witness.repeats is None and not result.scenario.interrupted:
-        dossier = dossier_of(
-            result.scenario, witness.schedule, witness.classification, witness.text
-        )
-        return dossier_page(dossier, facts)
-    return _untimed_page(result.scenario, witness, facts)
-
-
-def _untimed_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a run that repeats for ever, or to which no times can be given."""
-    schedule: Schedule = witness.schedule
-    stem = len(schedule) - (witness.repeats or 0)
-    name = witness.classification.replace("_", " ")
-    title = f"{name} {after_instants(len(schedule))}"
-    if witness.repeats:
-        title = f"{name}: the last {witness.repeats} of {len(schedule)} instants repeat for ever"
-    return Page(
-        title=title,
-        verdict="violated",
-        subtitle=scenario_line(scenario),
-        why=(witness.text,),
-        facts=facts,
-        drawings=(waits_drawing(witness.wait_for),) if witness.wait_for.stuck else (),
-        story=tell(scenario, schedule),
-        command=f"frontier-verify replay {witness.path}",
-        repeats_from=stem + 1 if witness.repeats else None,
+    violation = witness.violation
+    violated = Violated(violation.property_name, violation.message)
+    example = Counterexample(
+        result.scenario,
+        witness.schedule,
+        witness.classification,
+        signature_of(witness.wait_for),
+        violated,
+        witness.repeats or 0,
+        result.question.fairness,
     )
+    return dossier_page(dossier_of(example, witness.lines), facts)

@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
-from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
-from models.regression import decides
 from models.counterexample import Counterexample, counterexample_of
+from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
 from models.recorded import recorded_counterexample
+from models.regression import decides
 from models.schedule import Played, play_exactly
 from models.subjects import AnyScenario
 from models.witness import Witness, WitnessError, confirm, witness_of_json
@@ -152,10 +152,11 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
 
 
 def _of_scenario(scenario: AnyScenario, question: Question, max_states: int) -> Source:
-    found = decides(scenario, max_states, question.liveness, question.fairness)
+    found = decides(scenario, max_states, question.liveness, question.fairness, question.runs_first)
     if isinstance(found, Rejection):
         if found.proved:
-            raise UsageError(f"the scenario has no violation: no timing violates ({found.reason})")
+            held = "no timing violates" if scenario.endless else "every timing completes"
+            raise UsageError(f"the scenario has no violation: {held} ({found.reason})")
         err.print(f"undetermined: no violation found ({found.reason}); raise --max-states")
         raise typer.Exit(UNDETERMINED)
     return Source(found, "the scenario")
