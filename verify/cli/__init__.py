@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Final
+from importlib.metadata import version
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -84,8 +85,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"frontier-verify {version('frontier-verify')}")
+        raise typer.Exit
+
+
 @app.callback()
-def program() -> None:
+def program(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Prove or refute stage admission protocols of mixture-of-experts serving engines."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,28 +19,53 @@ _RULES = "Rules"
 _WORK = "Work"
 _GROUPS = "Queued EP waves"
 
+
+def _usual(name: str, scenario: type[Scenario] | type[GroupScenario] = Scenario) -> str:
+    """Return what the help shows as the default: that of a scenario that does not name it."""
+    (value,) = [f.default for f in fields(scenario) if f.name == name]
+    if isinstance(value, tuple):
+        return str(value[0])
+    return {True: "ties", False: "no-ties"}[value] if isinstance(value, bool) else str(value)
+
+
 Source = Annotated[
     str | None,
     typer.Argument(metavar="[CASE|FILE.toml]", help="A catalogue case or a scenario file."),
 ]
-Lanes = Annotated[int | None, typer.Option(help="Attention-DP lanes.", rich_help_panel=_SHAPE)]
-Stages = Annotated[int | None, typer.Option(help="Pipeline stages.", rich_help_panel=_SHAPE)]
-Layers = Annotated[int | None, typer.Option(help="Model layers per stage.", rich_help_panel=_SHAPE)]
+Lanes = Annotated[
+    int | None,
+    typer.Option(help="Attention-DP lanes.", show_default=_usual("lanes"), rich_help_panel=_SHAPE),
+]
+Stages = Annotated[
+    int | None,
+    typer.Option(help="Pipeline stages.", show_default=_usual("stages"), rich_help_panel=_SHAPE),
+]
+Layers = Annotated[
+    int | None,
+    typer.Option(
+        help="Model layers per stage.", show_default=_usual("layers"), rich_help_panel=_SHAPE
+    ),
+]
 Batches = Annotated[
     str | None,
     typer.Option(
         metavar="N|a,b,…",
         help="Batches of every lane, or of each lane in turn.",
+        show_default=_usual("batches"),
         rich_help_panel=_WORK,
     ),
 ]
 ModelKind = Annotated[
-    str | None, typer.Option("--model", help="moe or dense.", rich_help_panel=_SHAPE)
+    str | None,
+    typer.Option(
+        "--model", help="moe or dense.", show_default=_usual("model"), rich_help_panel=_SHAPE
+    ),
 ]
 Admission = Annotated[
     str | None,
     typer.Option(
         help="strict_fifo, lane_aware, ep_ordered, late_ticket, or FILE.py:Name for your own.",
+        show_default=_usual("admission"),
         rich_help_panel=_RULES,
     ),
 ]
@@ -47,13 +73,25 @@ StandIn = Annotated[
     str | None,
     typer.Option(
         help="standard, withdraw_joined, blocked_is_idle, or FILE.py:Name for your own.",
+        show_default=_usual("stand_in"),
         rich_help_panel=_RULES,
     ),
 ]
-Rooms = Annotated[str | None, typer.Option(help="shared or by_phase.", rich_help_panel=_RULES)]
+Rooms = Annotated[
+    str | None,
+    typer.Option(
+        help="shared or by_phase.",
+        show_default=f"{_usual('rooms')}; of simulated requests by_phase",
+        rich_help_panel=_RULES,
+    ),
+]
 Arrivals = Annotated[
     str | None,
-    typer.Option(help="burst: all at the start; open: each at any time.", rich_help_panel=_WORK),
+    typer.Option(
+        help="burst: all at the start; open: each at any time.",
+        show_default=_usual("arrivals"),
+        rich_help_panel=_WORK,
+    ),
 ]
 Phases = Annotated[
     str | None,
@@ -70,35 +108,54 @@ Groups = Annotated[
     ),
 ]
 EpSize = Annotated[
-    int | None, typer.Option(help="EP lanes of the DECODE_FFN stage.", rich_help_panel=_GROUPS)
+    int | None,
+    typer.Option(
+        help="EP lanes of the DECODE_FFN stage.",
+        show_default=_usual("ep_size", GroupScenario),
+        rich_help_panel=_GROUPS,
+    ),
 ]
 FullStages = Annotated[
     int | None,
-    typer.Option(help="Full-stage schedulers that share its context.", rich_help_panel=_GROUPS),
+    typer.Option(
+        help="Full-stage schedulers that share its context.",
+        show_default=_usual("full_stages", GroupScenario),
+        rich_help_panel=_GROUPS,
+    ),
 ]
 WorkloadKind = Annotated[
     str | None,
     typer.Option(
         "--workload",
         help="finite: the batches, once; closed: slots that recirculate for ever.",
+        show_default=_usual("workload"),
         rich_help_panel=_WORK,
     ),
 ]
 Slots = Annotated[
-    int | None, typer.Option(help="Closed: batch slots of each lane.", rich_help_panel=_WORK)
+    int | None,
+    typer.Option(
+        help="Closed: batch slots of each lane.",
+        show_default=_usual("slots"),
+        rich_help_panel=_WORK,
+    ),
 ]
 Steps = Annotated[
     str | None,
     typer.Option(
         metavar="N|forever",
         help="Closed: steps of each request, a prefill and then decodes.",
+        show_default=_usual("steps"),
         rich_help_panel=_WORK,
     ),
 ]
 Capacity = Annotated[
     str | None,
     typer.Option(
-        metavar="lanes|N", help="Full-stage owners of each stage.", rich_help_panel=_SHAPE
+        metavar="lanes|N",
+        help="Full-stage owners of each stage.",
+        show_default=_usual("capacity"),
+        rich_help_panel=_SHAPE,
     ),
 ]
 Stale = Annotated[
@@ -112,14 +169,18 @@ Stale = Annotated[
 Interruptions = Annotated[
     str | None,
     typer.Option(
-        metavar="N|forever", help="With --stale: invalidations at most.", rich_help_panel=_WORK
+        metavar="N|forever",
+        help="With --stale: invalidations at most.",
+        show_default=_usual("interruptions"),
+        rich_help_panel=_WORK,
     ),
 ]
 Ties = Annotated[
     bool | None,
     typer.Option(
         "--ties/--no-ties",
-        help="Whether events may fall due at the same instant; default: yes.",
+        help="Whether events may fall due at the same instant.",
+        show_default=_usual("ties"),
         rich_help_panel=_RULES,
     ),
 ]
