@@ -236,19 +236,20 @@ def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
         if not 0 <= taken < len(actions):
             raise PathError(
                 f"step {number} takes action {taken}, but only {len(actions)} are enabled there: "
-                f"{_why_differs(scenario)}"
+                f"{why_differs(scenario)}"
             )
         schedule.append(tuple(run.pending[position] for position in actions[taken]))
         run.fire(actions[taken])
     if fingerprint(run.state()) != path.fingerprint:
         raise PathError(
             f"the path ends in another state than the one it was recorded with: "
-            f"{_why_differs(scenario)}"
+            f"{why_differs(scenario)}"
         )
     return Played(scenario, tuple(schedule), run)
 
 
-def _why_differs(scenario: AnyScenario) -> str:
+def why_differs(scenario: AnyScenario) -> str:
+    """Say why a path goes another way than when it was recorded."""
     if scenario.runs_foreign_code:
         return (
             "the rule or context of your own, which its scenario names, answers otherwise now than "
