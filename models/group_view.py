@@ -21,6 +21,11 @@ def scheduler_name(replica: FfnReplica, scheduler: int) -> str:
     return f"full-stage scheduler {scheduler - ep_size}"
 
 
+def ticket_name(ticket: Any) -> str:
+    """Participant: a ticket on the context."""
+    return f"ticket seq {ticket.admission_seq} ({ticket.operation_id.title})"
+
+
 def _ticket(ticket: Any) -> dict[str, Any]:
     group = ticket.operation_id
     return {
@@ -79,7 +84,7 @@ class _GroupWaits:
         for ticket in (*context.active_tickets, *context.queued_tickets):
             if self._is_orphan(ticket.operation_id):
                 reason = "is left of a group that is gone: nobody will present or release it"
-                yield Wait(self._ticket_name(ticket), (), reason, ORPHAN_TICKET)
+                yield Wait(ticket_name(ticket), (), reason, ORPHAN_TICKET)
 
     def _running(self, number: int, group: Batch) -> Iterator[Wait]:
         if (group, number) in self.moving or (group, -1) in self.moving:
@@ -107,9 +112,7 @@ class _GroupWaits:
             yield Wait(name, (), reason, NO_WAKE_UP)
         for refusal in refusals:
             behind = refusal.reason == "behind"
-            targets = tuple(
-                self._ticket_name(t) if behind else self._holder(t) for t in refusal.blockers
-            )
+            targets = tuple(ticket_name(t) if behind else self._holder(t) for t in refusal.blockers)
             why = f"it stands behind {targets[0]}" if behind else f"{targets[0]} holds the stage"
             reason = f"is refused (seq {ticket.admission_seq}): {why}"
             yield Wait(name, targets, reason, REFUSED, refusal.mode)
@@ -122,10 +125,7 @@ class _GroupWaits:
             if group in s.queue
         ]
         reason = f"is presented by {' or '.join(names)}"
-        return Wait(self._ticket_name(ticket), tuple(names), reason, PRESENTED_BY, "any")
-
-    def _ticket_name(self, ticket: Any) -> str:
-        return f"ticket seq {ticket.admission_seq} ({ticket.operation_id.title})"
+        return Wait(ticket_name(ticket), tuple(names), reason, PRESENTED_BY, "any")
 
     def _is_orphan(self, group: Any) -> bool:
         """Whether nothing of a group is left but its ticket."""
@@ -135,7 +135,7 @@ class _GroupWaits:
     def _holder(self, ticket: Any) -> str:
         group = ticket.operation_id
         if self._is_orphan(group):
-            return self._ticket_name(ticket)
+            return ticket_name(ticket)
         return scheduler_name(self.replica, 0 if group.phase == EXPERT else group.lane)
 
 

@@ -14,14 +14,15 @@ from models.quiescent import Action, Handled, ProtocolState, QuiescentModel, Qui
 from models.waits import lane_name, lane_waits
 from verify.liveness import Lasso
 
+STOPPED_RUN: Final = "stopped_run"
+"""Class of a run that stops although events are pending: possible only without fairness."""
+
 _HEADLINES: Final = {
+    STOPPED_RUN: "Stopped run: events are pending, but nothing makes them fire",
     LIVELOCK: "Livelock: events go on for ever, but no batch ends",
     PARTIAL_DEADLOCK: "Partial deadlock: one lane is stuck for ever while others go on",
     STARVATION: "Starvation: a lane is passed over for ever while others go on",
 }
-
-STOPPED_RUN: Final = "stopped_run"
-"""Class of a run that stops although events are pending: possible only without fairness."""
 
 MOST_SENTENCES: Final = 4
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-import numpy as np
-
-from models.counterexample import WAVE_PASSED, Counterexample, counterexample_of
-from models.liveness import LaneGraph, LaneProperty, class_of_lasso
+from models.counterexample import WAVE_PASSED, Counterexample, Violated, counterexample_of
+from models.cycle import finding_of_cycle, is_fair
+from models.lasso_story import STOPPED_RUN
+from models.liveness import PROGRESS, STARVATION
 from models.marks import MarkedModel
-from models.quiescent import QuiescentModel
 from models.schedule import Played, walk_path
-from models.subjects import AnyScenario, graph_of, marker_of
-from models.trials import LASSO_CLASSES, overtakes, violated_by_lasso
+from models.subjects import AnyScenario, marker_of
+from models.trials import overtakes
 from models.waits import WAVE_ORDER
-from verify.explorer import explore
-from verify.fairness import Edges
-from verify.fate import states_along
-from verify.limits import Limits
 from verify.path import EncodedPath, PathError
 
 
 def recorded_counterexample(
-    scenario: AnyScenario, path: EncodedPath, max_states: int, fairness: str = "weak"
+    scenario: AnyScenario,
+    path: EncodedPath,
+    max_states: int,
+    fairness: str = "weak",
+    names: Sequence[str] = (PROGRESS, STARVATION),
 ) -> Counterexample | None:
     """Replay a path and say what it shows, None if that is no violation.
 
@@ -34,22 +33,31 @@ def recorded_counterexample(
         States that may be explored to judge a lasso.
     fairness
         What is assumed of pending events along a lasso.
+    names
+        Properties of runs that a lasso is judged by.
 
     Raises
     ------
     PathError
-        If the path is of another version of the protocol, or its scenario is too large to judge
-        what repeats for ever.
+        If the path is of another version of the protocol.
     """
     played = walk_path(scenario, path)
     if path.cycle:
-        return _lasso(played, path, max_states, fairness)
+        return _lasso(played, path, names, max_states, fairness)
     found = counterexample_of(played)
     if found is None and _last_overtakes(scenario, path):
         return Counterexample(
             scenario, played.schedule, WAVE_ORDER, (WAVE_ORDER,), WAVE_PASSED, fairness=fairness
         )
     return found
+
+
+def stopped_run(scenario: AnyScenario, path: EncodedPath, violated: Violated) -> Counterexample:
+    """Return a run that stops although events are pending: possible only without fairness."""
+    played = walk_path(scenario, path)
+    return Counterexample(
+        scenario, played.schedule, STOPPED_RUN, (violated.name,), violated, fairness="none"
+    )
 
 
 def _last_overtakes(scenario: AnyScenario, path: EncodedPath) -> bool:
@@ -63,55 +71,28 @@ def _last_overtakes(scenario: AnyScenario, path: EncodedPath) -> bool:
 
 
 def _lasso(
-    played: Played, path: EncodedPath, max_states: int, fairness: str
+    played: Played, path: EncodedPath, names: Sequence[str], max_states: int, fairness: str
 ) -> Counterexample | None:
+    """Judge the cycle by itself: what it violates, and whether it is a fair one."""
     scenario = played.scenario
-    _require_return(scenario, path)
     marker = marker_of(scenario, opportunities=fairness == "strong")
     model = MarkedModel(scenario.make_replica, scenario.ties, marker)
-    result = explore(model, (), limits=Limits(max_states), must_terminate=False, label=marker.label)
-    if not result.verdict.stats.complete:
-        raise PathError(
-            f"the path is a lasso, and its scenario has more than {max_states:,} states: what it "
-            f"violates is judged on the whole graph; raise --max-states"
-        )
-    graph = graph_of(scenario, Edges(result.graph), result.states)
-    found = list(_violated(graph, path))
-    if not found:
+    entry = model.initial_states()[path.initial]
+    for number in path.actions[: -path.cycle]:
+        entry = model.step(entry, model.actions(entry)[number])
+    if entry != played.run.state():
+        raise PathError("the lasso's cycle does not lead back to the state in which it begins")
+    cycle = path.actions[-path.cycle :]
+    finding = finding_of_cycle(scenario, model, entry, cycle, names, max_states)
+    if finding is None or finding.classification is None:
         return None
-    prop, classification = min(found, key=lambda f: LASSO_CLASSES.index(f[1]))
+    violated = Violated(finding.name, finding.message, finding.lane, finding.stage)
     return Counterexample(
         scenario,
         played.schedule,
-        classification,
-        (prop.leads_to.name,),
-        violated_by_lasso(graph, prop, classification),
+        finding.classification,
+        (finding.name,),
+        violated,
         path.cycle,
-        fairness,
+        fairness if is_fair(model, entry, cycle) else "none",
     )
-
-
-def _require_return(scenario: AnyScenario, path: EncodedPath) -> None:
-    model = QuiescentModel(scenario.make_replica, scenario.ties)
-    run = model.begin()
-    stem = len(path.actions) - path.cycle
-    for number in path.actions[:stem]:
-        run.fire(model.actions(run.state())[number])
-    entry = run.state()
-    for number in path.actions[stem:]:
-        run.fire(model.actions(run.state())[number])
-    if run.state() != entry:
-        raise PathError("the lasso's cycle does not lead back to the state in which it begins")
-
-
-def _violated(graph: LaneGraph, path: EncodedPath) -> Iterator[tuple[LaneProperty, str]]:
-    """Properties that this very lasso violates, with the class of each violation."""
-    edges = graph.edges
-    states = states_along(edges.graph, path.initial, path.actions)
-    taken = np.array(edges.walk(states[0], path.actions), dtype=np.int64)
-    cycle = taken[len(taken) - path.cycle :].tolist()
-    for prop in graph.properties(("progress", "starvation")):
-        goals = np.flatnonzero(prop.leads_to.goal[taken])
-        since = int(goals[-1]) + 1 if len(goals) else 0
-        if since <= len(taken) - path.cycle and prop.leads_to.trigger[list(states[since:])].any():
-            yield prop, class_of_lasso(graph, prop.lane, cycle)

@@ -32,6 +32,8 @@ Instant = tuple[Event, ...]
 
 Schedule = tuple[Instant, ...]
 
+OTHER_VERSION: Final = "the path is of another version of the protocol"
+
 UNRANKED: Final = 1 << 60
 
 WIDEST: Final = 12
@@ -220,7 +222,23 @@ def positions_of(instant: Instant, pending: Sequence[Event], number: int) -> tup
 
 
 def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
-    """Replay an encoded path of the scenario.
+    """Replay an encoded path of the scenario; see :func:`walk`."""
+    model = QuiescentModel(scenario.make_replica, scenario.ties)
+    schedule, run = walk(model, path, why_differs(scenario))
+    return Played(scenario, schedule, run)
+
+
+def walk(
+    model: QuiescentModel, path: EncodedPath, why: str = OTHER_VERSION
+) -> tuple[Schedule, QuiescentRun]:
+    """Replay an encoded path on a model; return its schedule and the live run at its end.
+
+    Parameters
+    ----------
+    model, path
+        What is replayed on what.
+    why
+        Why it may go another way, for the message.
 
     Raises
     ------
@@ -228,7 +246,6 @@ def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
         If it takes actions that are not enabled or ends in another state than recorded: it is of
         another version of the protocol.
     """
-    model = QuiescentModel(scenario.make_replica, scenario.ties)
     run = model.begin()
     schedule: list[Instant] = []
     for number, taken in enumerate(path.actions, start=1):
@@ -236,16 +253,13 @@ def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
         if not 0 <= taken < len(actions):
             raise PathError(
                 f"step {number} takes action {taken}, but only {len(actions)} are enabled there: "
-                f"{why_differs(scenario)}"
+                f"{why}"
             )
         schedule.append(tuple(run.pending[position] for position in actions[taken]))
         run.fire(actions[taken])
     if fingerprint(run.state()) != path.fingerprint:
-        raise PathError(
-            f"the path ends in another state than the one it was recorded with: "
-            f"{why_differs(scenario)}"
-        )
-    return Played(scenario, tuple(schedule), run)
+        raise PathError(f"the path ends in another state than the one it was recorded with: {why}")
+    return tuple(schedule), run
 
 
 def why_differs(scenario: AnyScenario) -> str:
@@ -255,7 +269,7 @@ def why_differs(scenario: AnyScenario) -> str:
             "the rule or context of your own, which its scenario names, answers otherwise now than "
             "when the path was recorded; check the scenario again"
         )
-    return "the path is of another version of the protocol"
+    return OTHER_VERSION
 
 
 def encode_schedule(scenario: AnyScenario, schedule: Schedule, repeats: int = 0) -> str:

@@ -344,7 +344,8 @@ class _Lassos:
         found = list(self._found(graph, result.states))
         if not found:
             return Rejection(f"proved impossible: {_all(len(result.states))}", proved=True)
-        return min(found, key=sort_key)
+        # Of equally simple ones that of the property which the class is named after says more.
+        return min(found, key=lambda e: (sort_key(e), e.violated.name != e.classification))
 
     def _found(self, graph: LaneGraph, states: Sequence[ProtocolState]) -> Iterator[Counterexample]:
         ties = self._scenario.ties
@@ -352,7 +353,7 @@ class _Lassos:
         cost = costs_of(graph.edges, sizes)
         for prop in graph.properties(self._wanted.liveness):
             for classification in LASSO_CLASSES:
-                if self._wanted.accepts(classification, (prop.leads_to.name,)):
+                if self._wanted.accepts(classification, (prop.name,)):
                     yield from self._shortest(graph, prop, classification, cost)
 
     def _shortest(
@@ -377,7 +378,7 @@ class _Lassos:
             self._scenario,
             schedule,
             classification,
-            (prop.leads_to.name,),
+            (prop.name,),
             violated_by_lasso(graph, prop, classification),
             len(lasso.cycle),
             self._wanted.fairness,

@@ -406,12 +406,23 @@ def solve_times(
     if repeats:
         schedule = unrolled(scenario, schedule, repeats)
     events = lives(scenario, schedule)
+    held = _held_back(events, len(schedule), repeats)
+    if held is not None:
+        reason = f"{held} is held back for ever, but in the simulator every event falls due"
+        return NoWitness(assumption, (reason,))
     constraints = list(_constraints(scenario, schedule, events, assumption, repeats))
     values = _solve(constraints, _instant(len(schedule)))
     if values is None:
         return NoWitness(assumption, _contradiction(constraints))
     instants = tuple(values[_instant(number)] for number in range(1, len(schedule) + 1))
     return _witness(scenario, schedule, assumption, events, instants, repeats, values)
+
+
+def _held_back(events: Sequence[Life], last: int, repeats: int) -> Event | None:
+    """Event that a lasso's rounds never fire, None if there is none: created before them all."""
+    first = last - ROUNDS * repeats
+    stuck = (e.event for e in events if repeats and e.due is None and e.created <= first + repeats)
+    return next(stuck, None)
 
 
 def _witness(

@@ -20,7 +20,7 @@ from models.regression import decides, find_repair
 from models.scenario import Scenario
 from models.shrinking import Shrunk, shrink
 from models.subjects import AnyScenario
-from models.witness import ROUNDS, Witness, confirm
+from models.witness import ROUNDS, confirm
 from verify.cli.checking import Question, open_path
 from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.keep import rules_text
@@ -79,7 +79,7 @@ continuation completes, where that can be asked.
 | `{{ row.case.name }}` | {{ row.best.classification }} | {{ shape(row.case.scenario) }} \
 | {{ shape(row.best.scenario) }} | {{ length(row.best) }} | {{ row.best.ties }} \
 | {{ "proved" if row.shrunk.is_minimal else "not decided" }} \
-| {{ row.dossier.witness.assumption.replace("_", " ") }}, {{ times(row.dossier.witness) }} \
+| {{ times(row.dossier) }} \
 | yes | {{ lost(row.dossier) }} | {{ row.repair }} \
 | [page](counterexamples/{{ row.page }}.html) |
 {% endfor -%}
@@ -126,11 +126,14 @@ def length(example: Counterexample) -> str:
     return f"{stem} + {example.repeats} for ever" if example.repeats else str(stem)
 
 
-def times(witness: Witness) -> str:
-    """Time of the last instant of the witness, or its period, in ms."""
-    if witness.period is not None:
-        return f"every {witness.period} ms"
-    return f"{witness.instants[-1] if witness.instants else 0} ms"
+def times(dossier: Dossier) -> str:
+    """Assumption, and time of the last instant of the witness, or its period, in ms."""
+    witness = dossier.witness
+    if witness is None:
+        return "none: " + "; ".join(dossier.refused[-1].contradiction)
+    end = witness.instants[-1] if witness.instants else 0
+    clock = f"{end} ms" if witness.period is None else f"every {witness.period} ms"
+    return f"{witness.assumption.replace('_', ' ')}, {clock}"
 
 
 def lost(dossier: Dossier) -> str:
@@ -141,9 +144,9 @@ def lost(dossier: Dossier) -> str:
 
 def reproduced(dossier: Dossier) -> Dossier:
     """Run the simulator on the witness and replay the path; both must end as reported."""
+    if dossier.path is None or dossier.witness is None:
+        raise AssertionError(f"{dossier.example} has no path or no times")
     confirm(dossier.witness)
-    if dossier.path is None:
-        raise AssertionError(f"{dossier.example} has no path")
     scenario, path = open_path(dossier.path)
     again = recorded_counterexample(scenario, path, MAX_STATES, dossier.example.fairness)
     if again is None or again.classification != dossier.example.classification:
@@ -184,7 +187,8 @@ def build() -> dict[Path, str | bytes]:
     for row in pictured:
         waits, lanes = FOLDER / f"{row.page}-waits.svg", FOLDER / f"{row.page}-lanes.svg"
         files[waits] = picture_bytes(waits_picture(row.dossier.analysis, ""), waits)
-        files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness, ""), lanes)
+        if row.dossier.witness is not None:
+            files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness, ""), lanes)
     environment = jinja2.Environment(autoescape=False, undefined=jinja2.StrictUndefined)
     files[HERE / "counterexamples.md"] = environment.from_string(_PAGE).render(
         rows=rows,

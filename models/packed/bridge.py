@@ -35,12 +35,12 @@ class Bridge:
         fields = np.zeros(self._g[k.FIELDS], np.int64)
         for field, value in self._values(state):
             fields[field] = value
-        row = np.zeros(self.layout.width, np.uint32)
-        for field, (word, shift, mask) in enumerate(self.layout.bits[:3].T):
+        whole = 0
+        for field, (word, shift, mask) in enumerate(self.layout.bits[:3].T.tolist()):
             if not 0 <= fields[field] <= mask:
                 raise OverflowError(f"field {field} cannot hold {fields[field]}")
-            row[word] |= np.uint32(fields[field] << shift)
-        return row
+            whole |= int(fields[field]) << 32 * word + shift
+        return np.frombuffer(whole.to_bytes(4 * self.layout.width, "little"), np.uint32).copy()
 
     def action_of(self, state: ProtocolState, choice: int) -> Action:
         """Instant of the core that the packed model's choice stands for.
@@ -100,7 +100,8 @@ class Bridge:
                 yield self._g[k.AT_FIFO] + slot, 1 + lane
             for lane, (running, queue) in enumerate(stage.lanes):
                 cell = self._cell(lane, number)
-                yield self._g[k.AT_QUEUED] + cell, len(queue)
+                if self.layout.bits[k.MASK, self._g[k.AT_QUEUED]]:  # else the FIFO tells
+                    yield self._g[k.AT_QUEUED] + cell, len(queue)
                 status = self._status(snapshot, number, running, pending)
                 yield self._g[k.AT_STATUS] + cell, status
                 if packed:

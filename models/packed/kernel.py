@@ -53,8 +53,12 @@ from verify.packed.jit import Array, jit
     AT_FIFO_LENGTH,  # derived, per stage
     AT_PENDING_LENGTH,  # derived
     AT_REACHED,  # derived: claims reached by the last transition, as bits
+    PARTS,  # successors are put together from remembered moves of single stages
+    PART_BITS,  # bits of a stage's part of a row; stage s has those from s * PART_BITS on
+    PENDING_AT,  # first bit of the pending events,
+    PENDING_WIDTH,  # bits of each
     G_SIZE,
-) = range(39)
+) = range(43)
 
 STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
 STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
@@ -69,6 +73,19 @@ LANE_SCHEDULE, ARRIVE, STAGE_SCHEDULE, STAND_IN_EVENT, BATCH_END = range(5)
 # --- rows of the table ``bits``: where field f lies, and what a step of its value is worth --------
 WORD, SHIFT, MASK, KIND, FLOOR = range(5)
 OTHER, COUNTS, RUNS = range(3)
+
+WHOLE_WORD = (1 << 32) - 1
+MOST_BITS = 62
+"""Widest part of a row that is handled as one number."""
+
+# --- what is remembered of a stage's part of a row: its content, then three numbers per move -----
+M_PART, M_STAGE, M_DUE, M_LOAD, M_MOVES = range(5)
+LOAD_BITS, LOAD_MASK = 4, 15
+KNOWN, LEAVES, ODD = 1, 2, 4  # of a move; an odd one is always worked out the long way
+CLAIMS_AT, CLAIMS_MASK, PENDS_AT, PENDS_MASK, CLIMB_AT = 4, 1023, 16, 31, 24
+
+Moves = tuple[Array, ...]
+"""Memory of :func:`expand_parts`; :class:`models.packed.lanes.LanesExpander` says what is where."""
 
 # --- ends of a run -------------------------------------------------------------------------------
 GOING, COMPLETE, DRAINED, FAILED = range(4)
@@ -394,35 +411,93 @@ def handle_timed(w: Array, g: Array, u: Array, phases: Array, event: int) -> Non
 
 
 @jit
+def handle_urgent(w: Array, g: Array, u: Array, phases: Array) -> None:
+    """Handle the next urgent event."""
+    event = u[u[0]]
+    u[0] += 1
+    kind = event & 7
+    lane = event >> 3 & 31
+    stage = event >> 8 & 31
+    if kind == STAGE_SCHEDULE:
+        stage_schedule(w, g, lane, stage)
+    elif kind == ARRIVE:
+        arrive(w, g, u, lane, stage)
+    elif kind == STAND_IN_EVENT:
+        stand_in(w, g, phases, lane, stage, event >> 13)
+    elif kind == BATCH_END:
+        w[g[AT_IN_FLIGHT] + lane] -= 1
+        w[g[AT_REACHED]] |= BATCH_ENDED
+        emit(u, LANE_SCHEDULE, lane, 0, 0)
+    else:
+        lane_schedule(w, g, u, lane)
+
+
+@jit
 def settle(w: Array, g: Array, u: Array, phases: Array) -> None:
     """Handle urgent events in the order they were created until none is left, or an error."""
     while u[0] < u[1] and not w[g[AT_FAILED]]:
-        event = u[u[0]]
-        u[0] += 1
-        kind = event & 7
-        lane = event >> 3 & 31
-        stage = event >> 8 & 31
-        if kind == STAGE_SCHEDULE:
-            stage_schedule(w, g, lane, stage)
-        elif kind == ARRIVE:
-            arrive(w, g, u, lane, stage)
-        elif kind == STAND_IN_EVENT:
-            stand_in(w, g, phases, lane, stage, event >> 13)
-        elif kind == BATCH_END:
-            w[g[AT_IN_FLIGHT] + lane] -= 1
-            w[g[AT_REACHED]] |= BATCH_ENDED
-            emit(u, LANE_SCHEDULE, lane, 0, 0)
-        else:
-            lane_schedule(w, g, u, lane)
+        handle_urgent(w, g, u, phases)
+
+
+@jit
+def field_of(row: Array, bits: Array, f: int) -> int:
+    """Value of a packed field; it may lie in two words."""
+    word, shift, mask = bits[WORD, f], bits[SHIFT, f], bits[MASK, f]
+    value = np.int64(row[word]) >> shift
+    if mask << shift > WHOLE_WORD:
+        value |= np.int64(row[word + 1]) << (32 - shift)
+    return int(value & mask)
+
+
+@jit
+def bits_of(row: Array, at: int, length: int) -> int:
+    """Read the ``length`` bits of a row from bit ``at`` on; at most :data:`MOST_BITS`."""
+    word, shift = at >> 5, at & 31
+    value = np.int64(row[word]) >> shift
+    have = 32 - shift
+    if have < length:
+        value |= np.int64(row[word + 1]) << have
+        if have + 32 < length:
+            rest = np.int64(row[word + 2]) & ((1 << (length - have - 32)) - 1)
+            value = (value & ((1 << (have + 32)) - 1)) | rest << (have + 32)
+    return int(value & ((1 << length) - 1))
+
+
+@jit
+def flip(row: Array, at: int, change: int) -> None:
+    """Flip the bits of a row, from bit ``at`` on, that are set in ``change``."""
+    word, shift = at >> 5, at & 31
+    row[word] ^= np.uint32((change & (WHOLE_WORD >> shift)) << shift)
+    rest = change >> (32 - shift)
+    if rest:
+        row[word + 1] ^= np.uint32(rest & WHOLE_WORD)
+        rest >>= 32
+        if rest:
+            row[word + 2] ^= np.uint32(rest)
+
+
+@jit
+def read_fifo(w: Array, g: Array, stage: int) -> None:
+    """Derive a FIFO's length; and each lane's batches, which are its tickets but for late ones."""
+    at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
+    length = 0
+    while length < g[FIFO_SLOTS] and w[at + length]:
+        if g[ADMISSION] != LATE_TICKET:
+            w[g[AT_QUEUED] + (w[at + length] - 1) * g[STAGES] + stage] += 1
+        length += 1
+    w[g[AT_FIFO_LENGTH] + stage] = length
 
 
 @jit
 def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
     """Spread a packed row over ``w`` and derive the rest. ``bits[:, f]``: word, shift, mask, …."""
     for f in range(g[FIELDS]):
-        w[f] = row[bits[WORD, f]] >> bits[SHIFT, f] & bits[MASK, f]
+        w[f] = field_of(row, bits, f)
     for i in range(g[FIELDS], g[SIZE]):
         w[i] = 0
+    if g[FIFO]:
+        for stage in range(g[STAGES]):
+            read_fifo(w, g, stage)
     for lane in range(g[LANES]):
         created = batches[lane] - np.int64(w[g[AT_WAITING] + lane])
         if g[OPEN]:
@@ -438,13 +513,6 @@ def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
             if w[g[AT_QUEUED] + at]:
                 w[g[AT_BACKLOG] + stage] |= 1 << lane
         w[g[AT_IN_FLIGHT] + lane] = created - entered
-    if g[FIFO]:
-        for stage in range(g[STAGES]):
-            while (
-                w[g[AT_FIFO_LENGTH] + stage] < g[FIFO_SLOTS]
-                and w[g[AT_FIFO] + stage * g[FIFO_SLOTS] + w[g[AT_FIFO_LENGTH] + stage]]
-            ):
-                w[g[AT_FIFO_LENGTH] + stage] += 1
     if g[ORDERED]:
         while (
             w[g[AT_PENDING_LENGTH]] < g[PENDING_SLOTS]
@@ -459,7 +527,7 @@ def pack(w: Array, row: Array, g: Array, bits: Array) -> None:
     for i in range(row.shape[0]):
         row[i] = 0
     for f in range(g[FIELDS]):
-        row[bits[WORD, f]] |= np.uint32(w[f]) << bits[SHIFT, f]
+        flip(row, 32 * bits[WORD, f] + bits[SHIFT, f], np.int64(w[f]) & bits[MASK, f])
 
 
 @jit
@@ -502,8 +570,9 @@ def pack_change(
         if w4[four] != base4[four]:
             for f in range(4 * four, min(4 * four + 4, g[FIELDS])):
                 if w[f] != base[f]:
-                    before, after = 0 + base[f], 0 + w[f]
-                    out[bits[WORD, f]] ^= np.uint32(before ^ after) << bits[SHIFT, f]
+                    before, after = int(np.int64(base[f])), int(np.int64(w[f]))
+                    change = (before ^ after) & bits[MASK, f]
+                    flip(out, 32 * bits[WORD, f] + bits[SHIFT, f], change)
                     climb += climb_of(bits, f, before, after, tail)
     for lane in range(g[LANES]):
         ended = np.int64(base[g[AT_IN_FLIGHT] + lane]) - np.int64(w[g[AT_IN_FLIGHT] + lane])
@@ -529,6 +598,12 @@ def collect(w: Array, g: Array, events: Array) -> int:
             events[count] = w[g[AT_PENDING] + i] - 1
             count += 1
         return count
+    return collect_due(w, g, events, count)
+
+
+@jit
+def collect_due(w: Array, g: Array, events: Array, count: int) -> int:
+    """Append the events that statuses say are pending, by lane and stage; return their end."""
     at = 0
     for lane in range(g[LANES]):
         for stage in range(g[STAGES]):
@@ -889,6 +964,328 @@ def end_of(w: Array, g: Array) -> int:
         if w[g[AT_BUSY] + stage] or w[g[AT_BACKLOG] + stage]:
             return DRAINED
     return COMPLETE
+
+
+@jit
+def find_entry(memo: Array, index: Array, stage: int, part: int) -> int:
+    """Place in the index of the entry for this part of a stage, or of the gap where it belongs."""
+    low, high = part & 0x7FFFFFFF, part >> 31
+    h = low * 0x2C9277B5 + high * 0x1B873593 + stage * 0x1E3779B1
+    at: int = (h >> 29 ^ h >> 13 ^ h) & (index.shape[0] - 1)
+    while index[at]:
+        if memo[index[at] - 1, M_PART] == part and memo[index[at] - 1, M_STAGE] == stage:
+            break
+        at = (at + 1) & (index.shape[0] - 1)
+    return at
+
+
+@jit
+def entry_of(moves: Moves, stage: int, part: int, g: Array, bits: Array, batches: Array) -> int:
+    """Find or make the entry that remembers what can happen to this part of a stage."""
+    memo, index, used = moves[0], moves[1], moves[2]
+    at = find_entry(memo, index, stage, part)
+    if not index[at]:
+        index[at] = used[0] + 1
+        describe(moves, used[0], stage, part, g, bits, batches)
+        used[0] += 1
+    number: int = index[at] - 1
+    return number
+
+
+@jit
+def load_part(moves: Moves, stage: int, part: int, g: Array, bits: Array, batches: Array) -> None:
+    """Unpack a state in which only this part of this stage is not empty."""
+    row, base = moves[3], moves[5]
+    for i in range(row.shape[0]):
+        row[i] = 0
+    flip(row, stage * g[PART_BITS], part)
+    unpack(row, base, g, bits, batches)
+
+
+@jit
+def describe(
+    moves: Moves, number: int, stage: int, part: int, g: Array, bits: Array, batches: Array
+) -> None:
+    """Fill a new entry: due events as cells, batches of each lane; no move is known yet."""
+    memo, base, events = moves[0], moves[5], moves[9]
+    load_part(moves, stage, part, g, bits, batches)
+    for i in range(memo.shape[1]):
+        memo[number, i] = 0
+    memo[number, M_PART] = part
+    memo[number, M_STAGE] = stage
+    for i in range(collect_due(base, g, events, 0)):
+        memo[number, M_DUE] |= 1 << events[i]
+    for lane in range(g[LANES]):
+        at = lane * g[STAGES] + stage
+        load = np.int64(base[g[AT_QUEUED] + at]) + (1 if base[g[AT_STATUS] + at] else 0)
+        memo[number, M_LOAD] |= load << LOAD_BITS * lane
+
+
+@jit
+def learn(
+    moves: Moves,
+    number: int,
+    lane: int,
+    arrives: int,
+    g: Array,
+    bits: Array,
+    phases: Array,
+    batches: Array,
+    u: Array,
+) -> int:
+    """Work a move out: the lane's event falls due, or a batch of it arrives; return where it is.
+
+    What happens at one stage depends on nothing outside it (no ties, one room for both phases).
+    A batch that leaves is handed on last, when the stage is settled; ``LEAVES`` says so.
+    """
+    memo, row, out, base, w = moves[0], moves[3], moves[4], moves[5], moves[6]
+    stage = memo[number, M_STAGE]
+    load_part(moves, stage, memo[number, M_PART], g, bits, batches)
+    for i in range(g[SIZE]):
+        w[i] = base[i]
+    u[0] = 2
+    u[1] = 2
+    if arrives:
+        emit(u, ARRIVE, lane, stage, 0)
+        handle_urgent(w, g, u, phases)
+    else:
+        handle_timed(w, g, u, phases, lane * g[STAGES] + stage)
+    leaves = 0
+    while u[0] < u[1] and not w[g[AT_FAILED]] and not leaves:
+        kind = u[u[0]] & 7
+        if kind in (ARRIVE, BATCH_END):
+            leaves = LEAVES
+        else:
+            handle_urgent(w, g, u, phases)
+    climb = pack_change(row, base, w, moves[7], moves[8], out, g, bits)
+    pends = 0
+    count = np.int64(w[g[AT_PENDING_LENGTH]])
+    odd = w[g[AT_FAILED]] != 0 or (leaves != 0 and u[0] + 1 != u[1])
+    if count * g[PENDING_WIDTH] > MOST_BITS:
+        odd = True
+    else:
+        for i in range(count):
+            pends |= np.int64(w[g[AT_PENDING] + i]) << i * g[PENDING_WIDTH]
+    at: int = M_MOVES + 3 * (lane + g[LANES] * arrives)
+    memo[number, at] = bits_of(out, stage * g[PART_BITS], g[PART_BITS])
+    memo[number, at + 1] = (
+        KNOWN
+        | leaves
+        | (ODD if odd else 0)
+        | np.int64(w[g[AT_REACHED]]) << CLAIMS_AT
+        | count << PENDS_AT
+        | climb << CLIMB_AT
+    )
+    memo[number, at + 2] = pends
+    return at
+
+
+@jit
+def take_waiting(out: Array, g: Array, bits: Array, lane: int, load: int) -> int:
+    """``lane_schedule`` on packed rows: 1 if a waiting batch goes to stage 0, else 0; 2 if more do.
+
+    ``out`` has the count of waiting batches that is true before; ``load`` is what is in flight.
+    """
+    f = g[AT_WAITING] + lane
+    waiting = field_of(out, bits, f)
+    if not waiting or load >= g[STAGES]:
+        return 0
+    if waiting > 1 and load + 1 < g[STAGES]:
+        return 2
+    flip(out, 32 * bits[WORD, f] + bits[SHIFT, f], waiting ^ (waiting - 1))
+    return 1
+
+
+@jit
+def fire_packed(
+    rows: Array,
+    i: int,
+    moves: Moves,
+    g: Array,
+    bits: Array,
+    phases: Array,
+    batches: Array,
+    u: Array,
+    events: Array,
+    count: int,
+    c: int,
+    out: Array,
+) -> int:
+    """Fire event ``c`` alone, the long way, from row ``i`` into ``out``; return the claims."""
+    row, base, w = rows[i], moves[5], moves[6]
+    unpack(row, base, g, bits, batches)
+    fire(moves[7], w, moves[8], g, u, phases, events, count, 1 << c)
+    climb = pack_change(row, base, w, moves[7], moves[8], out, g, bits)
+    reached: int = w[g[AT_REACHED]]
+    if climb <= 0 and not w[g[AT_FAILED]]:
+        reached |= STOOD_STILL
+    return reached
+
+
+@jit
+def list_events(row: Array, g: Array, bits: Array, due: int, pending: int, events: Array) -> int:
+    """As :func:`collect`, from a packed row; ``due`` has the cells whose event is pending."""
+    count = 0
+    cells = g[LANES] * g[STAGES]
+    if g[OPEN]:
+        for lane in range(g[LANES]):
+            for _ in range(field_of(row, bits, g[AT_REQUESTS] + lane)):
+                events[count] = cells + lane
+                count += 1
+    if g[ORDERED]:
+        mask = (1 << g[PENDING_WIDTH]) - 1
+        while pending:
+            events[count] = (pending & mask) - 1
+            pending >>= g[PENDING_WIDTH]
+            count += 1
+        return count
+    cell = 0
+    while due:
+        if due & 1:
+            events[count] = cell
+            count += 1
+        due >>= 1
+        cell += 1
+    return count
+
+
+@jit
+def end_of_row(row: Array, g: Array, bits: Array, load: int) -> int:
+    """As :func:`end_of`, from a packed row and what is in flight."""
+    for lane in range(g[LANES]):
+        if field_of(row, bits, g[AT_WAITING] + lane):
+            return DRAINED
+    return DRAINED if load else COMPLETE
+
+
+@jit
+def expand_parts(
+    rows: Array,
+    g: Array,
+    bits: Array,
+    phases: Array,
+    batches: Array,
+    moves: Moves,
+    u: Array,
+    events: Array,
+    out_rows: Array,
+    out_source: Array,
+    out_choice: Array,
+    ends: Array,
+) -> tuple[int, int, int]:
+    """As :func:`expand`, putting successors together from moves of single stages.
+
+    An event changes its own stage, and the next one (or the first) if a batch is handed on. Both
+    moves are looked up by the stage's part of the row, compared in full; each is worked out once.
+    """
+    memo, used, parts, entries = moves[0], moves[2], moves[10], moves[11]
+    lanes, stages, size = g[LANES], g[STAGES], g[PART_BITS]
+    cells = lanes * stages
+    width = rows.shape[1]
+    tail = PER_LAYER * g[LAYERS] + 1
+    pending_at, pending_width = g[PENDING_AT], g[PENDING_WIDTH]
+    pending_bits = pending_width * g[PENDING_SLOTS]
+    n = 0
+    reached = 0
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        if used[0] + stages + lanes > memo.shape[0]:
+            moves[1][:] = 0
+            used[0] = 0
+        due, load = 0, 0
+        for stage in range(stages):
+            parts[stage] = bits_of(row, stage * size, size)
+            entries[stage] = entry_of(moves, stage, parts[stage], g, bits, batches)
+            due |= memo[entries[stage], M_DUE]
+            load += memo[entries[stage], M_LOAD]
+        if g[AT_FAILED] < g[FIELDS] and field_of(row, bits, g[AT_FAILED]):
+            ends[i] = FAILED
+            continue
+        pending = bits_of(row, pending_at, pending_bits) if g[ORDERED] else 0
+        count = list_events(row, g, bits, due, pending, events)
+        ends[i] = GOING if count else end_of_row(row, g, bits, load)
+        if n + count > out_source.shape[0]:
+            return i, n, reached
+        requests = 0
+        while requests < count and events[requests] >= cells:
+            requests += 1
+        for c in range(count):
+            event = events[c]
+            if c and event == events[c - 1]:
+                continue
+            for word in range(width):
+                out_rows[n, word] = row[word]
+            out = out_rows[n]
+            odd = False
+            climb, claims, pends, pended, to = 0, 0, 0, 0, -1
+            if event >= cells:
+                lane, stage = event - cells, -1
+                f = g[AT_REQUESTS] + lane
+                left = field_of(row, bits, f)
+                flip(out, 32 * bits[WORD, f] + bits[SHIFT, f], left ^ (left - 1))
+                f = g[AT_WAITING] + lane
+                left = field_of(row, bits, f)
+                flip(out, 32 * bits[WORD, f] + bits[SHIFT, f], left ^ (left + 1))
+                taken = take_waiting(out, g, bits, lane, load >> LOAD_BITS * lane & LOAD_MASK)
+                odd = taken > 1
+                to = taken - 1
+                climb = 1 + taken
+            else:
+                lane = moves[12][event]
+                stage = event - lane * stages
+                number = entries[stage]
+                at = M_MOVES + 3 * lane
+                if not memo[number, at + 1]:
+                    learn(moves, number, lane, 0, g, bits, phases, batches, u)
+                info = memo[number, at + 1]
+                odd = info & ODD != 0
+                flip(out, stage * size, parts[stage] ^ memo[number, at])
+                climb = info >> CLIMB_AT
+                claims = info >> CLAIMS_AT & CLAIMS_MASK
+                pends, pended = memo[number, at + 2], info >> PENDS_AT & PENDS_MASK
+                if info & LEAVES:
+                    to = stage + 1
+                    if to == stages:
+                        in_flight = (load >> LOAD_BITS * lane & LOAD_MASK) - 1
+                        taken = take_waiting(out, g, bits, lane, in_flight)
+                        odd = odd or taken > 1
+                        to = taken - 1
+                        climb += (tail + 1) * stages + taken
+                        claims |= BATCH_ENDED
+            if to >= 0 and not odd:
+                part, number = parts[to], entries[to]
+                if to == stage:
+                    part = bits_of(out, stage * size, size)
+                    number = entry_of(moves, stage, part, g, bits, batches)
+                at = M_MOVES + 3 * (lane + lanes)
+                if not memo[number, at + 1]:
+                    learn(moves, number, lane, 1, g, bits, phases, batches, u)
+                info = memo[number, at + 1]
+                odd = info & (ODD | LEAVES) != 0
+                flip(out, to * size, part ^ memo[number, at])
+                climb += info >> CLIMB_AT
+                claims |= info >> CLAIMS_AT & CLAIMS_MASK
+                pends |= memo[number, at + 2] << pended * pending_width
+                pended += info >> PENDS_AT & PENDS_MASK
+            if g[ORDERED]:
+                length, kept = count - requests, pending
+                if event < cells:
+                    before = (c - requests) * pending_width
+                    after = kept >> (before + pending_width) << before
+                    kept = kept & ((1 << before) - 1) | after
+                    length -= 1
+                flip(out, pending_at, pending ^ (kept | pends << length * pending_width))
+            if odd:
+                claims = fire_packed(
+                    rows, i, moves, g, bits, phases, batches, u, events, count, c, out
+                )
+            elif climb <= 0:
+                claims |= STOOD_STILL
+            reached |= claims
+            out_source[n] = i
+            out_choice[n] = 1 << c
+            n += 1
+    return rows.shape[0], n, reached
 
 
 @jit

@@ -26,7 +26,7 @@ CLAIMS: Final = {
 }
 """The core's reachability claims (:mod:`models.claims`) and the bits that stand for them."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised whenever rows or the numbering of choices change: old checkpoints are then refused."""
 
 DOMAIN: Final = frozenset(
@@ -48,6 +48,9 @@ DOMAIN: Final = frozenset(
 
 WORK: Final = np.uint16
 """Type of the working arrays."""
+
+MEMO_BYTES: Final = 1 << 23
+"""Memory of a thread for remembered moves; when it is full they are forgotten."""
 
 MOST_LANES: Final = 16
 MOST_STAGES: Final = 32
@@ -173,10 +176,54 @@ class _Scratch:
 class LanesExpander(_Scratch):
     """Successor generation for one thread."""
 
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        lanes, stages = (int(layout.geometry[i]) for i in (k.LANES, k.STAGES))
+        entry = k.M_MOVES + 6 * lanes
+        entries = MEMO_BYTES // (8 * entry) if layout.geometry[k.PARTS] else 0
+        self.moves: k.Moves = (
+            np.zeros((entries, entry), np.int64),
+            np.zeros(1 << (2 * entries).bit_length(), np.int32),  # places of entries, by hash
+            np.zeros(1, np.int64),  # entries in use
+            np.zeros(layout.width, np.uint32),
+            np.zeros(layout.width, np.uint32),
+            self.base,
+            self.work,
+            self.base4,
+            self.work4,
+            np.zeros(layout.most_pending + lanes * stages, np.int64),  # events of a part
+            np.zeros(stages, np.int64),  # parts of the row at hand,
+            np.zeros(stages, np.int64),  # and their entries
+            np.arange(lanes * stages) // stages,  # lane of a cell
+        )
+
     def __call__(self, rows: Array, block: Block) -> None:
         """Fill ``block`` with the successors of ``rows``."""
+        if self.layout.geometry[k.PARTS]:
+            block.first, block.count, block.reached = self._by_parts(rows, block)
+        else:
+            block.first, block.count, block.reached = self._whole(rows, block)
+
+    def _by_parts(self, rows: Array, block: Block) -> tuple[int, int, int]:
         at = self.layout
-        block.first, block.count, block.reached = k.expand(
+        return k.expand_parts(
+            rows,
+            at.geometry,
+            at.bits,
+            at.phases,
+            at.batches,
+            self.moves,
+            self.urgent,
+            self.events,
+            block.rows,
+            block.sources,
+            block.choices,
+            block.ends,
+        )
+
+    def _whole(self, rows: Array, block: Block) -> tuple[int, int, int]:
+        at = self.layout
+        return k.expand(
             rows,
             at.geometry,
             at.bits,

@@ -1,7 +1,8 @@
 """Where each part of a packed lanes state lies: fields, their widths, and the derived values.
 
-A row is a sequence of 32-bit words; a field never straddles two. Which fields exist depends on
-what can matter to the future of the scenario (docs/packed_engine.md).
+A row is a string of bits in 32-bit words: one part per stage, all parts alike, then the pending
+events, then the rest. Which fields exist depends on what can matter to the future of the scenario
+(docs/packed_engine.md).
 """
 
 from __future__ import annotations
@@ -92,18 +93,16 @@ class _Fields:
         self.geometry[at] = self.size
         self.size += count
 
-    def place(self) -> Array:
-        """Word, shift, mask and worth of each field: widest first, where there is room."""
+    def place(self, order: Sequence[int]) -> Array:
+        """Word, shift, mask and worth of each field, one after the other."""
         bits = np.zeros((5, len(self.widths)), np.int64)
-        used: list[int] = []
-        for field in sorted(range(len(self.widths)), key=lambda f: -self.widths[f]):
+        at = 0
+        for field in order:
             width = self.widths[field]
-            word = next((w for w, full in enumerate(used) if full + width <= 32), len(used))
-            if word == len(used):
-                used.append(0)
-            bits[:3, field] = word, used[word], (1 << width) - 1
+            if width:  # else it is always 0, and lies nowhere
+                bits[:3, field] = at // 32, at % 32, (1 << width) - 1
             bits[3:, field] = self.values.get(field, (k.OTHER, 0))
-            used[word] += width
+            at += width
         return bits
 
 
@@ -132,8 +131,10 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     meets = "rendezvous" in plan
     highest = k.ATTENTION if meets else k.TAIL + k.PER_LAYER * layers
     fields.packed(k.AT_STATUS, lanes * stages, highest)
-    fields.packed(k.AT_QUEUED, lanes * stages, max(in_flight))
-    fields.packed(k.AT_WAITING, lanes, most)
+    counted = g[k.FIFO] and g[k.ADMISSION] != k.LATE_TICKET  # every batch has a ticket in the FIFO
+    fields.packed(k.AT_QUEUED, lanes * stages, 0 if counted else max(in_flight))
+    left_over = max(count - held for count, held in zip(scenario.batches, in_flight, strict=True))
+    fields.packed(k.AT_WAITING, lanes, most if g[k.OPEN] else left_over)
     fields.packed(k.AT_REQUESTS, lanes if g[k.OPEN] else 0, most)
     if moe:
         fields.packed(k.AT_SEALED, stages, 1)
@@ -169,15 +170,58 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     fields.worth(k.AT_WAITING, k.COUNTS, [-1] * lanes)
     if g[k.OPEN]:
         fields.worth(k.AT_REQUESTS, k.COUNTS, [-2] * lanes)
-    bits = fields.place()
+    parts = [_part_of_stage(g, stage) for stage in range(stages)]
+    pending = list(range(g[k.AT_PENDING], g[k.AT_PENDING] + g[k.PENDING_SLOTS]))
+    first = [field for part in parts for field in part] + pending
+    placed = set(first)
+    order = first + [field for field in range(g[k.FIELDS]) if field not in placed]
+    bits = fields.place(order)
+    widths = fields.widths
+    g[k.PART_BITS] = sum(widths[field] for field in parts[0])
+    g[k.PENDING_AT] = g[k.PART_BITS] * stages if pending else 0
+    g[k.PENDING_WIDTH] = widths[pending[0]] if pending else 0
+    g[k.PARTS] = _has_parts(scenario, plan, g)
     return Layout(
         geometry=g,
         bits=bits,
         phases=_phase_columns(scenario, most),
         batches=np.array(scenario.batches, np.int64),
         classes=_next_of_class(scenario, split),
-        width=int(bits[k.WORD].max()) + 1,
-        used_bits=sum(fields.widths),
+        width=max(1, -(-sum(widths) // 32)),
+        used_bits=sum(widths),
+    )
+
+
+def _part_of_stage(g: Array, stage: int) -> list[int]:
+    """Fields that belong to one stage alone."""
+    lanes, stages = g[k.LANES], g[k.STAGES]
+    rooms = g[k.LAYERS] * g[k.PHASES] if g[k.MOE] and not g[k.MEET] else 0
+    part = [
+        int(g[at]) + lane * stages + stage
+        for at in (k.AT_STATUS, k.AT_QUEUED)
+        for lane in range(lanes)
+    ]
+    if g[k.MOE]:
+        part.append(g[k.AT_SEALED] + stage)
+    for at, count in ((k.AT_ROOM, rooms), (k.AT_FIFO, g[k.FIFO_SLOTS])):
+        part += [g[at] + stage * count + i for i in range(count)]
+    return part
+
+
+def _has_parts(scenario: Scenario, plan: Plan, g: Array) -> bool:
+    """Whether an event's effect is that on its stage, then that of an arrival at the next.
+
+    Not so with ties. Rooms by phase depend on which of the lane's batches is at the stage.
+    """
+    return (
+        not scenario.ties
+        and set(plan.applied) <= {"canonical"}
+        and g[k.PHASES] == 1
+        and scenario.lanes * k.LOAD_BITS <= k.MOST_BITS
+        and scenario.lanes * scenario.stages <= k.MOST_BITS
+        and min(scenario.stages, max(scenario.batches)) <= k.LOAD_MASK
+        and g[k.PART_BITS] <= k.MOST_BITS
+        and g[k.PENDING_SLOTS] * g[k.PENDING_WIDTH] <= k.MOST_BITS
     )
 
 

@@ -43,9 +43,9 @@ from models.subjects import (
 from models.view import describe_event
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
 from verify.cli.errors import EngineDisagreementError
-from verify.explorer import Exploration, explore
+from verify.explorer import INTERRUPTED, Exploration, explore
 from verify.fairness import Edges
-from verify.limits import Limits, ProgressCallback
+from verify.limits import LimitReachedError, Limits, ProgressCallback, Watch, watch
 from verify.liveness import Lasso
 from verify.path import EncodedPath, PathError, decode, encode, fingerprint
 from verify.properties import Property, invariant, never_drained
@@ -312,8 +312,15 @@ def check_scenario(
     )
     liveness = None
     findings: dict[Violation, Finding] = {}
+    controls: dict[Lasso, Control] = {}
     if _liveness_is_due(question, result.verdict):
-        result, liveness, findings = _with_liveness(scenario, question, result)
+        stats = result.verdict.stats
+        look = watch(limits or Limits(), stats.states, stats.elapsed_s)
+        try:
+            result, liveness, findings = _with_liveness(scenario, question, result, look)
+            controls = _controls(model, liveness, look)
+        except (LimitReachedError, KeyboardInterrupt) as error:
+            result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
     if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
         result = _confirmed_live(model, result)
     verdict = result.verdict
@@ -324,11 +331,6 @@ def check_scenario(
         else lasso_witness(scenario, model, violation, findings[violation])
         for violation in (found if all_violations else found[:1])
     )
-    controls = {
-        f.control: control_of(model, f.control)
-        for f in (liveness.findings if liveness else ())
-        if f.control is not None
-    }
     return CheckResult(
         scenario, result, dict(claims.reached), witnesses, question, liveness, controls
     )
@@ -370,12 +372,30 @@ def _liveness_is_due(question: Question, verdict: Verdict) -> bool:
     return isinstance(verdict, Holds)
 
 
+def _not_judged(result: Exploration[ProtocolState], limit: str) -> Exploration[ProtocolState]:
+    """Return what is known if liveness was given up: bad states, or nothing is decided."""
+    if isinstance(result.verdict, Violated):
+        return result
+    limit = f"{limit}, while the runs of the explored graph were judged"
+    return replace(result, verdict=Undetermined(result.verdict.stats, limit))
+
+
+def _controls(model: QuiescentModel, liveness: Liveness, look: Watch) -> dict[Lasso, Control]:
+    """Return of what kind the runs are that violate the properties without fairness."""
+    controls = {}
+    for finding in liveness.findings:
+        look()
+        if finding.control is not None and finding.control not in controls:
+            controls[finding.control] = control_of(model, finding.control)
+    return controls
+
+
 def _with_liveness(
-    scenario: AnyScenario, question: Question, result: Exploration[ProtocolState]
+    scenario: AnyScenario, question: Question, result: Exploration[ProtocolState], look: Watch
 ) -> tuple[Exploration[ProtocolState], Liveness, dict[Violation, Finding]]:
     """Judge liveness on the graph; the verdict is then about states and runs."""
     graph = graph_of(scenario, Edges(result.graph), result.states)
-    liveness = judge_liveness(graph, question.liveness, question.fairness)
+    liveness = judge_liveness(graph, question.liveness, question.fairness, look)
     findings = {
         Violation(f.name, f.message, x.entry, x.initial, x.stem, x.cycle): f
         for f in liveness.violated
@@ -498,8 +518,10 @@ def lasso_witness(
         lines = tell(
             finding, classification, violation.depth, len(cycle), (replica, run.pending), played
         )
+    # A ticket that passes a wave is a matter of one instant: nothing repeats or stops there.
+    repeats = None if finding.name == WAVE_ORDER else len(cycle)
     return Witness(
-        violation, encoded, tuple(schedule), classification, analysis, stages, lines, len(cycle)
+        violation, encoded, tuple(schedule), classification, analysis, stages, lines, repeats
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 from frontier.events import Event
 from models.counterexample import DRAINED, Counterexample
 from models.explanation import after_instants, explanation_lines
-from models.lasso_story import Round, held_back, narrated_run
+from models.instants import Instants, film
+from models.lasso_story import STOPPED_RUN, Round, held_back, narrated_run
 from models.lasso_story import tell as tell_lasso
 from models.quiescent import Action, Handled, QuiescentModel
 from models.schedule import (
@@ -19,7 +20,7 @@ from models.schedule import (
     positions_of,
     schedule_to_json,
 )
-from models.story import tell, tell_known
+from models.story import MOST_STEPS, tell, tell_known
 from models.subjects import stages_of, waits_of
 from models.waits import CORE_ERROR
 from models.witness import NoWitness, Witness, find_witness, witness_to_json
@@ -27,14 +28,19 @@ from verify.path import PathError
 from verify.story import Story
 from verify.waitfor import WaitFor
 
+STOPS = NoWitness(
+    "any", ("events are pending for ever, but in the simulator every event falls due",)
+)
+
 
 @dataclass(frozen=True)
 class Dossier:
     """A counterexample with its explanation, story and timed witness.
 
     ``lines`` are the explanation sentence by sentence. ``path`` is its encoded schedule, None if
-    it has too many ties to encode; ``refused`` are the assumptions about times under which
-    there is no witness, with their contradictions. Of a lasso ``played`` ends after one round of
+    it has too many ties to encode; ``witness`` None for a run that holds an event back for ever,
+    which the simulator never does; ``refused`` are the assumptions about times under which there
+    is no witness, with their contradictions. Of a lasso ``played`` ends after one round of
     its cycle.
     """
 
@@ -44,13 +50,24 @@ class Dossier:
     lines: tuple[str, ...]
     path: str | None
     story: Story
-    witness: Witness
+    witness: Witness | None
     refused: tuple[NoWitness, ...]
 
     @property
     def text(self) -> str:
         """The explanation as one paragraph."""
         return " ".join(self.lines)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether events are left in the last state, so that waits in it may end."""
+        return bool(self.played.run.pending) and self.played.run.failure is None
+
+    @property
+    def film(self) -> Instants:
+        """Who does what from instant to instant."""
+        example = self.example
+        return film(example.scenario, example.schedule, example.repeats or None, MOST_STEPS)
 
     @property
     def stages(self) -> list[dict[str, Any]]:
@@ -77,6 +94,7 @@ class Dossier:
             "verdict": "violated",
             "classification": example.classification,
             "violation": example.violated.name,
+            "message": example.violated.message,
             "depth": stem,
             "ties": example.ties,
             "path": self.path,
@@ -93,7 +111,7 @@ class Dossier:
                 "text": no_return.text,
                 "healthy": [list(instant) for instant in no_return.healthy],
             },
-            "witness": witness_to_json(self.witness),
+            "witness": None if self.witness is None else witness_to_json(self.witness),
             "no_witness": [
                 {"assumption": none.assumption, "contradiction": list(none.contradiction)}
                 for none in self.refused
@@ -114,16 +132,20 @@ def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) ->
     Raises
     ------
     AssertionError
-        If there is no timed witness even with a time of its own for every event: the schedule
-        would then be none of the simulator's.
+        If there is no timed witness even with a time of its own for every event, although every
+        event falls due: the schedule would then be none of the simulator's.
     """
     scenario, schedule = example.scenario, example.schedule
     played = play_exactly(scenario, schedule)
     analysis = waits_of(played.run.system, played.run.pending)
+    stops = example.classification == STOPPED_RUN
     if lines is None:
-        lines = _lasso_lines(example) if example.repeats else _lines(example, analysis)
-    witness, refused = find_witness(scenario, schedule, repeats=example.repeats)
-    if witness is None:
+        told = example.repeats or stops
+        lines = _lasso_lines(example) if told else _lines(example, analysis)
+    witness, refused = (
+        (None, (STOPS,)) if stops else find_witness(scenario, schedule, repeats=example.repeats)
+    )
+    if witness is None and example.fairness != "none":
         raise AssertionError(f"no times at all do this schedule: {refused}")
     story = tell_known(scenario, schedule, None) if example.repeats else tell(scenario, schedule)
     return Dossier(example, played, analysis, lines, _path(example), story, witness, refused)

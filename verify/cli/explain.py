@@ -11,9 +11,15 @@ import typer
 from verify.cli import options as opt
 from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
-from verify.cli.pictures import lanes_over_time, perfetto_trace, picture_bytes, waits_picture
+from verify.cli.pictures import (
+    lanes_over_instants,
+    lanes_over_time,
+    perfetto_trace,
+    picture_bytes,
+    waits_picture,
+)
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
-from verify.cli.report import dossier_page
+from verify.cli.report import dossier_page, is_timed
 from verify.cli.sources import load_counterexample
 from verify.lane_chart import SUFFIXES
 from verify.report.page import render_page
@@ -84,13 +90,22 @@ def explain(
     if html is not None:
         write_result(html, render_page(dossier_page(dossier)))
     if waits is not None:
-        write_result(waits, picture_bytes(waits_picture(dossier.analysis, ""), waits))
+        graph = waits_picture(dossier.analysis, "", dossier.goes_on)
+        write_result(waits, picture_bytes(graph, waits))
     if timeline is not None:
-        write_result(timeline, picture_bytes(lanes_over_time(dossier.witness, ""), timeline))
+        lanes = (
+            lanes_over_time(dossier.witness, "")
+            if dossier.witness is not None and is_timed(dossier.example)
+            else lanes_over_instants(dossier.film, "")
+        )
+        write_result(timeline, picture_bytes(lanes, timeline))
     if trace is not None:
+        if dossier.witness is None:
+            reason = "; ".join(dossier.refused[-1].contradiction)
+            raise UsageError(f"--trace needs times, and this run has none: {reason}")
         write_result(trace, perfetto_trace(dossier.witness))
     if mermaid_file is not None:
-        emit(mermaid_file, mermaid(dossier.analysis).rstrip())
+        emit(mermaid_file, mermaid(dossier.analysis, dossier.goes_on).rstrip())
     if "-" not in (str(json_file), str(mermaid_file)):
         print_story(dossier)
     if json_file is not None:
@@ -118,9 +133,11 @@ def print_story(dossier: Dossier) -> None:
     first = len(example.schedule) - example.repeats + 1
     for step in dossier.story.steps:
         if example.repeats and step.number == first:
-            out.print("\n[bold red]from here on for ever[/]")
+            out.print("\n[bold magenta]from here on for ever:[/]")
         lost = no_return is not None and step.number == no_return.step
         _print_step(step, lost, "goes on" if example.scenario.endless else "completes")
+    if example.repeats:
+        out.print(f"\nThe state is that after instant {first - 1} again.")
     out.print()
     out.print(stage_table(dossier.stages))
     if dossier.path is not None:

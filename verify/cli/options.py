@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from models.catalogue import find_case, load_scenario
+from models.catalogue import Case, catalogue, find_case, load_scenario
 from models.groups import GroupScenario
 from models.scenario import Scenario, ScenarioError
 from models.subjects import AnyScenario
-from verify.cli.checking import Question
 
 _SHAPE = "Shape"
 _RULES = "Rules"
@@ -88,7 +87,7 @@ Rooms = Annotated[
 Arrivals = Annotated[
     str | None,
     typer.Option(
-        help="burst: all at the start; open: each at any time.",
+        help="burst: all at the start; open: each at any time (closed: the first of each slot).",
         show_default=_usual("arrivals"),
         rich_help_panel=_WORK,
     ),
@@ -198,22 +197,18 @@ JsonFile = Annotated[
 ]
 
 
+def case_of(source: str) -> Case | None:
+    """Return the catalogue case of this name; None if the source is a file or unknown."""
+    path = Path(source)
+    return None if path.suffix == ".toml" or path.is_file() else catalogue().get(source)
+
+
 def load_any_source(source: str) -> AnyScenario:
     """Return the scenario of a file (by its suffix or because it exists) or of a case."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         return load_scenario(path)
     return find_case(source).scenario
-
-
-def load_asked(source: str) -> tuple[AnyScenario, Question]:
-    """As :func:`load_any_source`, with what a case asks, else what is usual."""
-    path = Path(source)
-    if path.suffix == ".toml" or path.is_file():
-        scenario = load_scenario(path)
-        return scenario, Question.of(scenario)
-    case = find_case(source)
-    return case.scenario, Question.of(case.scenario, case.asked, case.fairness)
 
 
 def load_source(source: str) -> Scenario:

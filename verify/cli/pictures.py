@@ -14,12 +14,13 @@ from frontier.durations import MILLISECOND
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.instants import Instants, Stretch, lane_track, lane_tracks
 from models.scenario import Scenario
 from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
 from models.witness import Witness
 from verify.cli.errors import UsageError
-from verify.lane_chart import Bar, draw, render
+from verify.lane_chart import INSTANTS, Band, Bar, draw, render
 from verify.waitfor import WaitFor
 from verify.waitgraph import draw_waits
 
@@ -31,10 +32,6 @@ _SHORT: Final = {
     QUEUED: "queued",
     FORWARD: "forward",
 }
-
-
-def _track(stage: int, lane: int) -> str:
-    return f"stage {stage} lane {lane}"
 
 
 def _label(span: Span) -> str:
@@ -60,10 +57,10 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
     scenario, instants = _lanes_of(witness), witness.instants
     begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
     timeline = timeline_of(witness, begin)
-    tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
+    tracks = lane_tracks(scenario.lanes, scenario.stages)
     bars = [
         Bar(
-            _track(span.stage, span.batch.lane),
+            lane_track(span.stage, span.batch.lane),
             span.start / 1e9,
             span.end / 1e9,
             span.kind,
@@ -76,9 +73,51 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
     return draw(title, tracks, bars, timeline.end / 1e9, begin / 1e9)
 
 
-def waits_picture(analysis: WaitFor, title: str) -> Figure:
-    """Draw the wait-for graph of a violating state, the cycle marked."""
-    return draw_waits(analysis, title)
+def lanes_over_instants(film: Instants, title: str) -> Figure:
+    """Draw who does what from instant to instant; what repeats for ever is marked."""
+    bars = [
+        Bar(
+            stretch.doing.track,
+            stretch.start,
+            stretch.end,
+            stretch.doing.kind,
+            stretch.doing.label,
+            stretch.finished,
+            thin=stretch.doing.waits,
+        )
+        for stretch in film.stretches
+        if stretch.finished
+    ]
+    bars += _for_ever(film)
+    bands = []
+    if film.period:
+        second = film.entry + film.period
+        bands = [
+            Band(film.entry, second, "the cycle"),
+            Band(second, second + film.period, "the same again, and so for ever"),
+        ]
+    return draw(title, film.tracks, bars, film.end, film.begin, INSTANTS, bands)
+
+
+def _for_ever(film: Instants) -> list[Bar]:
+    """Return what never ends, one bar a track however many batches wait on it."""
+    open_ended: dict[str, list[Stretch]] = {}
+    for stretch in film.stretches:
+        if not stretch.finished:
+            open_ended.setdefault(stretch.doing.track, []).append(stretch)
+    return [
+        Bar(track, own[0].start, film.end, own[0].doing.kind, _joined(own), False)
+        for track, own in open_ended.items()
+    ]
+
+
+def _joined(stretches: Sequence[Stretch]) -> str:
+    return ", ".join(dict.fromkeys(stretch.doing.label for stretch in stretches)) + " for ever"
+
+
+def waits_picture(analysis: WaitFor, title: str, everybody: bool = False) -> Figure:
+    """Draw the wait-for graph of a state, the cycle marked; see :func:`draw_waits`."""
+    return draw_waits(analysis, title, everybody)
 
 
 def perfetto_trace(witness: Witness) -> str:

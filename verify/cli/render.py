@@ -14,7 +14,7 @@ from rich.table import Table
 
 from models.groups import GroupScenario
 from models.lasso_story import STOPS, Control
-from models.liveness import PROGRESS, STARVATION, Finding, Liveness
+from models.liveness import PROGRESS, STARVATION, Finding
 from models.subjects import AnyScenario
 from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
@@ -46,7 +46,8 @@ _LINE_EVERY_S = 10.0
 
 def counted(number: int, noun: str) -> str:
     """Write a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    ending = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}" + ("" if number == 1 else ending)
 
 
 def verdict_markup(word: str) -> str:
@@ -59,11 +60,18 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     if isinstance(scenario, GroupScenario):
         return _group_line(scenario)
     batches = scenario.batches
-    work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
     closed = scenario.workload == "closed"
     steps = "" if scenario.steps == 1 else f" of {scenario.steps} steps a request"
-    work += f" slots{steps}" if closed else " batches"
-    arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
+    noun = "slot" if closed else "batch"
+    if len(set(batches)) == 1:
+        work = counted(batches[0], noun) + steps
+    else:
+        work = f"{','.join(map(str, batches))} {noun}es"
+    arrivals = f"{scenario.arrivals} arrivals"
+    if closed:
+        arrivals = "closed workload" + (
+            ", first arrivals open" if scenario.arrivals == "open" else ""
+        )
     stale = ""
     if scenario.stale != "none":
         stale = f"stale work {scenario.stale}, {scenario.interruptions} invalidated, "
@@ -71,7 +79,7 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     over = "" if scenario.context is None else f", over {scenario.context}"
     return (
         f"{counted(scenario.lanes, 'lane')} x {counted(scenario.stages, 'stage')} x {work}, "
-        f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
+        f"{counted(scenario.layers, 'layer')}, {scenario.model}, "
         f"{stale}{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
         f"{arrivals}{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
@@ -185,7 +193,8 @@ def print_witness(witness: Witness) -> None:
     out.print(f"frontier-verify replay {witness.path}")
 
 
-def _what_holds(result: CheckResult) -> str:
+def what_holds(result: CheckResult) -> str:
+    """Say what a check that holds has proved."""
     asked = result.question.asked
     if result.exploration.verdict.stats.transitions == 0:
         return "there is no work, so nothing ever happens"
@@ -211,36 +220,53 @@ def _ends(result: CheckResult) -> str:
     return ""
 
 
-def _print_control(findings: Sequence[Finding], controls: Mapping[Lasso, Control]) -> None:
-    """Print what the same properties come to if nothing is assumed fair, and by what run."""
+def _control_line(findings: Sequence[Finding], controls: Mapping[Lasso, Control]) -> str:
+    """Say what the same properties come to if nothing is assumed fair, and by what run."""
     owed = [finding for finding in findings if not finding.vacuous]
     found = [(f, controls[f.control]) for f in owed if f.control is not None]
-    text = (
-        f"    control, without fairness: {len(found)} of {len(owed)} such properties are violated"
-    )
     finding, control = min(found, key=lambda pair: pair[1].kind == STOPS)
-    out.print(f"{text}, e.g. {finding.message}: {control}")
+    return (
+        f"control, without fairness: {len(found)} of {len(owed)} such properties are violated, "
+        f"e.g. {finding.message}: {control}"
+    )
 
 
-def _print_liveness(liveness: Liveness, controls: Mapping[Lasso, Control]) -> None:
-    """Print each property's verdict beside its negative control, and the overtaking bound."""
+def liveness_lines(result: CheckResult) -> dict[str, tuple[str, ...]]:
+    """Return each property's verdict, with its negative control, and the overtaking bound."""
+    liveness = result.liveness
+    if liveness is None:
+        return {}
     fairness = liveness.fairness
     assumed = "without fairness" if fairness == "none" else f"under {fairness} fairness"
+    lines: dict[str, tuple[str, ...]] = {}
     for name in dict.fromkeys(finding.name for finding in liveness.findings):
         own = [finding for finding in liveness.findings if finding.name == name]
         bad = [finding.message for finding in own if finding.lasso is not None]
         empty = all(finding.vacuous for finding in own)
-        verdict = verdict_markup("violated" if bad else "holds")
-        out.print(
-            f"  {name} {'whatever is fair' if name == WAVE_ORDER else assumed}: {verdict}"
-            + (f" ({'; '.join(bad)})" if bad else "")
-            + (" vacuously: nothing is ever owed" if empty else "")
+        text = "violated" if bad else "holds vacuously: nothing is ever owed" if empty else "holds"
+        text += f" ({'; '.join(bad)})" if bad else ""
+        with_control = name != WAVE_ORDER and not empty and fairness != "none"
+        lines[f"{name} {'whatever is fair' if name == WAVE_ORDER else assumed}"] = (
+            text,
+            *([_control_line(own, result.controls)] if with_control else []),
         )
-        if name != WAVE_ORDER and not empty and fairness != "none":
-            _print_control(own, controls)
     bound = overtaken_json(liveness)
-    most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"
-    out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
+    lines["later tickets admitted past a waiting lane in one wait"] = (
+        "no bound" if bound["unbounded"] else f"at most {bound['bound']}",
+    )
+    return lines
+
+
+def _print_liveness(result: CheckResult) -> None:
+    """Print each property's verdict beside its negative control, and the overtaking bound."""
+    for name, (verdict, *control) in liveness_lines(result).items():
+        word = verdict.split(" ", 1)[0]
+        shown = escape(verdict)
+        if word in _COLOURS:
+            shown = verdict_markup(word) + escape(verdict.removeprefix(word))
+        out.print(f"  {name}: {shown}")
+        for line in control:
+            out.print(f"    {escape(line)}")
 
 
 def print_result(result: CheckResult) -> None:
@@ -259,17 +285,18 @@ def print_result(result: CheckResult) -> None:
     if word == "holds":
         if result.vacuous:
             word = "holds vacuously"
-        out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
+        out.print(f"{verdict_markup(word)}: {what_holds(result)} ({seen}{_ends(result)})")
         missed = [claim for claim, reached in result.reached.items() if reached is False]
         if missed:
             out.print(f"never happened in any timing: {'; '.join(missed)}")
         if result.liveness is not None:
-            _print_liveness(result.liveness, result.controls)
+            _print_liveness(result)
     elif word == "undetermined":
         limit = result.to_json()["limit"]
         out.print(
-            f"{verdict_markup(word)}: {limit}; {seen}, no violation so far, "
-            f"but not everything was seen (deepest instant {stats.max_depth})"
+            f"{verdict_markup(word)}: {limit}; {seen}, no violation so far, but "
+            + ("not every run was judged" if stats.complete else "not everything was seen")
+            + f" (deepest instant {stats.max_depth})"
         )
     else:
         data = result.to_json()
@@ -280,7 +307,7 @@ def print_result(result: CheckResult) -> None:
             f"{seen}{part}"
         )
         if result.liveness is not None:
-            _print_liveness(result.liveness, result.controls)
+            _print_liveness(result)
         print_witness(result.witnesses[0])
         if len(result.witnesses) > 1:
             out.print("\n[bold]Further violating states[/]")

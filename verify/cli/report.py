@@ -8,14 +8,21 @@ from typing import Any
 
 from models.counterexample import Counterexample, Violated, signature_of
 from models.explanation import after_instants
+from models.instants import Instants, film
+from models.sample import sample_run
 from models.scenario import Scenario
-from models.schedule import play
-from models.story import tell_known
-from models.witness import ROUNDS
-from verify.cli.checking import CheckResult, Witness
+from models.story import MOST_STEPS, tell_known
+from models.witness import ROUNDS, Witness
+from verify.cli.checking import CheckResult
+from verify.cli.checking import Witness as Shown
 from verify.cli.dossier import Dossier, dossier_of
-from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
-from verify.cli.render import scenario_line
+from verify.cli.pictures import (
+    lanes_over_instants,
+    lanes_over_time,
+    picture_bytes,
+    waits_picture,
+)
+from verify.cli.render import liveness_lines, scenario_line, what_holds
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
@@ -26,9 +33,9 @@ MOST_TIMES = 60
 _SVG = Path("drawing.svg")
 
 
-def waits_drawing(analysis: WaitFor) -> Drawing:
-    """Return the wait-for graph with its description in words."""
-    arrows, hidden = shown_arrows(analysis)
+def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
+    """Return the wait-for graph with its description in words; see :func:`draw_waits`."""
+    arrows, hidden = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
@@ -36,13 +43,13 @@ def waits_drawing(analysis: WaitFor) -> Drawing:
         for arrow in arrows
     ]
     words += [more_words(hidden)] if hidden else []
-    svg = picture_bytes(waits_picture(analysis, ""), _SVG).decode()
+    svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
+    title += " where the cycle begins" if everybody else ""
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
-def _lanes_drawing(dossier: Dossier) -> Drawing:
-    witness = dossier.witness
+def _lanes_drawing(witness: Witness) -> Drawing:
     svg = picture_bytes(lanes_over_time(witness, ""), _SVG).decode()
     title = f"Lanes over time in the timed witness ({witness.assumption.replace('_', ' ')} times)"
     return Drawing(
@@ -54,6 +61,8 @@ def _lanes_drawing(dossier: Dossier) -> Drawing:
 
 def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     witness = dossier.witness
+    if witness is None:
+        return (Fact("no times", dossier.refused[-1].contradiction),)
     arrivals = tuple(
         f"lane {lane}: {', '.join(map(str, own))} ms"
         for lane, own in enumerate(witness.arrivals)
@@ -79,17 +88,34 @@ def _fate(dossier: Dossier) -> tuple[Fact, ...]:
 
 def _title(example: Counterexample) -> str:
     name = example.classification.replace("_", " ")
+    stem = len(example.schedule) - example.repeats
     if not example.repeats:
-        return f"{name} {after_instants(len(example.schedule))}"
-    instants = "instant repeats" if example.repeats == 1 else f"{example.repeats} instants repeat"
-    return f"{name}: the last {instants} for ever"
+        return f"{name} {after_instants(stem)}"
+    again = "instant repeats" if example.repeats == 1 else f"{example.repeats} instants repeat"
+    return f"{name}: {after_instants(stem)}, the next {again} for ever"
 
 
 def _drawings(dossier: Dossier) -> Iterator[Drawing]:
-    if dossier.analysis.stuck:
-        yield waits_drawing(dossier.analysis)
-    if isinstance(dossier.example.scenario, Scenario):
-        yield _lanes_drawing(dossier)
+    """Yield who waits for whom, and lanes over time, or over instants where time says less."""
+    example, everybody = dossier.example, dossier.goes_on
+    waits = dossier.analysis.waits if everybody else dossier.analysis.stuck
+    if waits:
+        yield waits_drawing(dossier.analysis, everybody)
+    if dossier.witness is not None and is_timed(example):
+        yield _lanes_drawing(dossier.witness)
+    else:
+        yield _instants_drawing(dossier.film)
+
+
+def is_timed(example: Counterexample) -> bool:
+    """Whether lanes over time show it: of a lasso, or of groups, its instants say more."""
+    return isinstance(example.scenario, Scenario) and not example.repeats
+
+
+def _mermaid(dossier: Dossier) -> str:
+    """Return the wait-for graph as text; empty if nobody waits."""
+    text = mermaid(dossier.analysis, dossier.goes_on)
+    return text if dossier.analysis.waits else ""
 
 
 def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
@@ -104,7 +130,7 @@ def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
         facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
         drawings=tuple(_drawings(dossier)),
         story=dossier.story,
-        mermaid=mermaid(dossier.analysis) if dossier.analysis.stuck else "",
+        mermaid=_mermaid(dossier),
         command="" if dossier.path is None else f"frontier-verify replay {dossier.path}",
         repeats_from=stem + 1 if example.repeats else None,
     )
@@ -136,25 +162,56 @@ def check_page(result: CheckResult) -> Page:
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
         return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
-    endless = scenario.endless
-    goal = "goes on, for any number of requests" if endless else "completes"
-    why = (f"Every timing {goal}: all {data['states']:,} states were explored.",)
-    story = None
-    if isinstance(scenario, Scenario) and not endless:
-        story = tell_known(scenario, play(scenario, {}).schedule, None)
-    return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
+    why = (f"{what_holds(result)}: all {data['states']:,} states were explored.",)
+    sample = sample_run(scenario)
+    repeats = sample.repeats or None
+    return Page(
+        title=what_holds(result),
+        verdict="holds vacuously" if result.vacuous else "holds",
+        subtitle=scenario_line(scenario),
+        why=why,
+        facts=(*facts, *_liveness_facts(result)),
+        drawings=(
+            _instants_drawing(
+                film(scenario, sample.schedule, repeats, MOST_STEPS), "One run among all timings"
+            ),
+        ),
+        story=tell_known(scenario, sample.schedule, None),
+        repeats_from=len(sample.schedule) - repeats + 1 if repeats else None,
+    )
 
 
-def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
+def _violated_page(result: CheckResult, witness: Shown, facts: tuple[Fact, ...]) -> Page:
     violation = witness.violation
-    violated = Violated(violation.property_name, violation.message)
     example = Counterexample(
         result.scenario,
         witness.schedule,
         witness.classification,
         signature_of(witness.wait_for),
-        violated,
+        Violated(violation.property_name, violation.message),
         witness.repeats or 0,
         result.question.fairness,
     )
-    return dossier_page(dossier_of(example, witness.lines), facts)
+    dossier = dossier_of(example, witness.lines)
+    return dossier_page(dossier, (*facts, *_liveness_facts(result)))
+
+
+def _liveness_facts(result: CheckResult) -> tuple[Fact, ...]:
+    """Return the verdict on each liveness property, with its control, as facts."""
+    if result.liveness is None:
+        return ()
+    return tuple(Fact(name, lines) for name, lines in liveness_lines(result).items())
+
+
+def _instants_drawing(film: Instants, title: str = "Who does what") -> Drawing:
+    """Return who did what from instant to instant, with its description in words."""
+    svg = picture_bytes(lanes_over_instants(film, ""), _SVG).decode()
+    never = dict.fromkeys(
+        f"{s.doing.track}: {s.doing.label}" for s in film.stretches if not s.finished
+    )
+    words = f"Lanes over instants. What never ends: {'; '.join(never) or 'nothing'}."
+    title += ", instant by instant"
+    if film.period:
+        title += f" (instants {film.entry + 1} to {film.entry + film.period} repeat for ever)"
+        words += f" From instant {film.entry + 1} on the cycle repeats for ever."
+    return Drawing(title, words, svg)

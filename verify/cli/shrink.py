@@ -12,6 +12,7 @@ import typer
 from frontier.events import ENVIRONMENT
 from models.counterexample import Counterexample, sort_key
 from models.groups import GroupScenario
+from models.lasso_story import STOPPED_RUN
 from models.regression import find_repair
 from models.scenario import NOTHING_STALE
 from models.shrinking import KEEP, Shrunk
@@ -80,6 +81,11 @@ def shrink(
         require_writable(path)
     started = time.monotonic()
     read = load_counterexample(source, max_states)
+    if read.example.classification == STOPPED_RUN:
+        raise UsageError(
+            f"{read.kind} is of a run that merely stops, which every scenario has while nothing "
+            f"makes pending events fire; expected a violation under weak or strong fairness"
+        )
     shrunk = shrink_example(read.example, keep, max_states)
     other = _simpler_of_another_class(shrunk, keep, max_states)
     dossier = dossier_of(shrunk.best)
@@ -91,6 +97,9 @@ def shrink(
     if emit_case is not None:
         files |= case_files(dossier, repair, emit_case)
     if witness is not None:
+        if dossier.witness is None:
+            reason = "; ".join(dossier.refused[-1].contradiction)
+            raise UsageError(f"there is no timed witness to write: {reason}")
         files[witness] = json.dumps(witness_to_json(dossier.witness), indent=1) + "\n"
     for path, text in files.items():
         write_result(path, text)
@@ -177,13 +186,16 @@ def _print(
 
 
 def _print_schedule(dossier: Dossier) -> None:
-    best, times = dossier.example, dossier.witness.instants
-    out.print("\n[bold]Schedule[/] (what falls due, and when in the timed witness)")
+    best, witness = dossier.example, dossier.witness
+    when = "" if witness is None else ", and when in the timed witness"
+    out.print(f"\n[bold]Schedule[/] (what falls due{when})")
     first = len(best.schedule) - best.repeats
-    for number, (time_ms, instant) in enumerate(zip(times, best.schedule, strict=False)):
+    for number, instant in enumerate(best.schedule):
         if best.repeats and number == first:
-            out.print(f"  from here on for ever, every {dossier.witness.period} ms:")
-        out.print(f"  {time_ms:>4} ms  " + "  together with  ".join(map(str, instant)))
+            every = "" if witness is None else f", every {witness.period} ms"
+            out.print(f"  from here on for ever{every}:")
+        clock = f"{number + 1:>7}" if witness is None else f"{witness.instants[number]:>4} ms"
+        out.print(f"  {clock}  " + "  together with  ".join(map(str, instant)))
 
 
 def _print_minimality(shrunk: Shrunk) -> None:
@@ -207,6 +219,9 @@ def _print_minimality(shrunk: Shrunk) -> None:
 
 def _print_witness(dossier: Dossier) -> None:
     witness = dossier.witness
+    if witness is None:
+        out.print(f"\n[bold]No timed witness[/]  {'; '.join(dossier.refused[-1].contradiction)}")
+        return
     arrivals = "; ".join(
         f"lane {lane} at {', '.join(map(str, own))}"
         for lane, own in enumerate(witness.arrivals)

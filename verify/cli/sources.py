@@ -9,9 +9,11 @@ from typing import Any
 
 import typer
 
-from models.counterexample import Counterexample, counterexample_of
+from models.counterexample import Counterexample, Violated, counterexample_of
 from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
-from models.recorded import recorded_counterexample
+from models.lasso_story import STOPPED_RUN
+from models.liveness import PROGRESS, STARVATION
+from models.recorded import recorded_counterexample, stopped_run
 from models.regression import decides
 from models.schedule import Played, play_exactly
 from models.subjects import AnyScenario
@@ -59,7 +61,7 @@ def load_counterexample(source: str, max_states: int) -> Source:
     if path.suffix == ".toml" or not path.is_file():
         if path.suffix in (".json", ".jsonl") or ("/" in source and path.suffix != ".toml"):
             raise UsageError(f"cannot read {source}: there is no such file")
-        return _of_scenario(*opt.load_asked(source), max_states)
+        return _of_scenario(*load_asked(source), max_states)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -79,9 +81,15 @@ def _violating(played: Played, what: str) -> Counterexample:
     return example
 
 
-def _of_path(word: str, what: str, max_states: int, fairness: str = "weak") -> Source:
+def _of_path(
+    word: str,
+    what: str,
+    max_states: int,
+    fairness: str = "weak",
+    names: tuple[str, ...] = (PROGRESS, STARVATION),
+) -> Source:
     scenario, encoded = open_path(word)
-    example = recorded_counterexample(scenario, encoded, max_states, fairness)
+    example = recorded_counterexample(scenario, encoded, max_states, fairness, names)
     if example is None:
         raise UsageError(f"{what} ends in no violation")
     return Source(example, what)
@@ -107,11 +115,21 @@ def _of_json(source: str, text: str, max_states: int) -> Source:
     if "cases" in values:
         raise UsageError(f"{source} is the result of a whole catalogue; name one of its cases")
     if isinstance(values.get("path"), str):
-        fairness = str(values.get("fairness") or "weak")
-        return _of_path(values["path"], f"the result {source}", max_states, fairness)
+        return _of_result(f"the result {source}", values, max_states)
     if "verdict" in values:
         raise UsageError(f"{source} has no violation: its verdict is {values['verdict']}")
     raise UsageError(f"{source} holds no result; {_KNOWN}")
+
+
+def _of_result(what: str, values: dict[str, Any], max_states: int) -> Source:
+    """Read the path of a result; of a run it says which property it violates."""
+    name, message = str(values.get("violation")), str(values.get("message"))
+    fairness = str(values.get("fairness") or "weak")
+    if values.get("classification") == STOPPED_RUN:
+        scenario, path = open_path(values["path"])
+        return Source(stopped_run(scenario, path, Violated(name, message)), what)
+    names = (name,) if name in (PROGRESS, STARVATION) else (PROGRESS, STARVATION)
+    return _of_path(values["path"], what, max_states, fairness, names)
 
 
 def load_witness(path: Path) -> Witness:
@@ -149,6 +167,14 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
             f"it was made from"
         )
     return Source(_violating(play_exactly(witness.scenario, witness.schedule), what), what)
+
+
+def load_asked(source: str) -> tuple[AnyScenario, Question]:
+    """Return the scenario of a file or case, with what a case asks, else what is usual."""
+    scenario, case = opt.load_any_source(source), opt.case_of(source)
+    if case is None:
+        return scenario, Question.of(scenario)
+    return scenario, Question.of(scenario, case.asked, case.fairness)
 
 
 def _of_scenario(scenario: AnyScenario, question: Question, max_states: int) -> Source:

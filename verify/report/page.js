@@ -21,6 +21,8 @@
       ? "Start"
       : `Instant ${numberOf(index)}: ${together(data.steps[index].fired)}`;
 
+  const repeats = (number) => data.repeatsFrom !== null && number >= data.repeatsFrom;
+
   const instantEntry = (step, index) => {
     const number = numberOf(index);
     const entry = element("li");
@@ -33,6 +35,7 @@
     if (data.repeatsFrom !== null && number === data.repeatsFrom) {
       link.append(element("span", "from here on it repeats for ever", "repeats"));
     }
+    if (repeats(number)) link.classList.add("cycle");
     if (index === current) link.setAttribute("aria-current", "step");
     entry.append(link);
     return entry;
@@ -93,7 +96,14 @@
 
   const showFate = (step) => {
     const fate = byId("step-fate");
-    fate.hidden = step.canComplete === null;
+    const round = repeats(numberOf(current)) && current === data.steps.length - 1;
+    fate.hidden = step.canComplete === null && !round;
+    if (round) {
+      fate.className = "fate bad";
+      fate.textContent =
+        `The state is that after instant ${data.repeatsFrom - 1} again: it goes round for ever.`;
+      return;
+    }
     fate.className = step.canComplete ? "fate good" : "fate bad";
     fate.textContent = step.canComplete
       ? `A run can still ${data.endless ? "go on for ever" : "complete"} from here.`

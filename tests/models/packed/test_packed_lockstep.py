@@ -11,6 +11,8 @@ from frontier.events import ATTENTION_DONE
 from frontier.rooms import RoomKey
 from models.catalogue import catalogue
 from models.claims import ReachedClaims
+from models.packed import kernel as k
+from models.packed import lanes
 from models.packed.bridge import Bridge
 from models.packed.lanes import CLAIMS, PackedLanes, outside_domain
 from models.quiescent import ProtocolState, QuiescentModel
@@ -191,6 +193,42 @@ def test_outside_the_certified_domain(tmp_path):
         PackedLanes(many)
 
 
+def test_parts_and_whole_states_give_the_same_search():
+    """Successors put together from stages' moves are those that are worked out whole, in order."""
+    rng, compared = random.Random("parts"), 0
+    while compared < 40:
+        scenario = replace(random_scenario(rng), ties=False, rooms="shared")
+        if scenario.lanes * scenario.stages > 6 or sum(scenario.batches) > 8:
+            continue
+        compared += 1
+        for reductions in ((), ("canonical",)):
+            searches = []
+            for parts in (True, False):
+                model = PackedLanes(scenario, reductions)
+                assert model.layout.geometry[k.PARTS]
+                model.layout.geometry[k.PARTS] = parts
+                searches.append(Search(model, threads=1))
+                searches[-1].run()
+            assert_same(*searches)
+
+
+def test_forgotten_moves_are_worked_out_again(monkeypatch):
+    scenario = Scenario(lanes=3, stages=2, batches=(2, 2, 2), ties=False)
+    whole = packed(scenario)
+    monkeypatch.setattr(lanes, "MEMO_BYTES", 3000)
+    assert packed(scenario) == whole
+
+
+def assert_same(one, two):
+    assert one.tally.ends == two.tally.ends
+    assert one.tally.bounds == two.tally.bounds
+    assert one.tally.transitions == two.tally.transitions
+    assert one.tally.reached == two.tally.reached
+    for a, b in zip(one.shards, two.shards, strict=True):
+        assert np.array_equal(a.keys[: a.count], b.keys[: b.count])
+        assert np.array_equal(a.parents[: a.count], b.parents[: b.count])
+
+
 def test_numbering_does_not_depend_on_threads():
     scenario = Scenario(lanes=3, stages=3, batches=(2, 2, 2), ties=False)
     searches = []
@@ -198,9 +236,4 @@ def test_numbering_does_not_depend_on_threads():
         search = Search(PackedLanes(scenario), threads=threads)
         search.run()
         searches.append(search)
-    one, two = searches
-    assert one.tally.ends == two.tally.ends
-    assert one.tally.bounds == two.tally.bounds
-    for a, b in zip(one.shards, two.shards, strict=True):
-        assert np.array_equal(a.keys[: a.count], b.keys[: b.count])
-        assert np.array_equal(a.parents[: a.count], b.parents[: b.count])
+    assert_same(*searches)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from packed_lockstep import packed, projected_ends, reduced_ends, reference
 
-from models.packed import kernel, lanes
+from models.packed import kernel, lanes, layout
 from models.scenario import Scenario
 
 SOURCE = Path(kernel.__file__).read_text(encoding="utf-8")
@@ -136,9 +136,94 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_broken_rule_differs_from_the_core(name, plant):
+def test_a_broken_rule_differs_from_the_core(name, plant, monkeypatch):
     before, after, scenario = RULES[name]
     plant(before, after)
+    monkeypatch.setattr(layout, "_has_parts", lambda *_: False)
+    assert packed(scenario) != reference(scenario, 8000)
+
+
+OPEN = Scenario(
+    lanes=2, stages=2, batches=(2, 1), arrivals="open", stand_in="withdraw_joined", ties=False
+)
+WAITING = Scenario(lanes=2, stages=1, batches=(3, 2), ties=False)
+
+HASH_AND_COMPARE = SOURCE[
+    SOURCE.index("    h = low") : SOURCE.index("            break\n        at = ")
+]
+
+PARTS = {
+    "the content of a part is not compared": (
+        "if memo[index[at] - 1, M_PART] == part and memo[index[at] - 1, M_STAGE] == stage:",
+        "if memo[index[at] - 1, M_STAGE] == stage:",
+        BASE,
+    ),
+    "the stage of a part is not compared": (
+        HASH_AND_COMPARE,
+        HASH_AND_COMPARE.replace(" + stage * 0x1E3779B1", "").replace(
+            " and memo[index[at] - 1, M_STAGE] == stage", ""
+        ),
+        BASE,
+    ),
+    "a batch is not handed on": (
+        "                    to = stage + 1\n",
+        "                    to = -1\n",
+        BASE,
+    ),
+    "a batch is handed on to its own stage": (
+        "                    to = stage + 1\n",
+        "                    to = stage + 1 if stage + 2 < stages else stages - 1\n",
+        BASE,
+    ),
+    "the last batch's end lets nobody in": (
+        "                        to = taken - 1\n",
+        "                        to = -1\n",
+        WAITING,
+    ),
+    "waiting batches are not counted down": (
+        "    flip(out, 32 * bits[WORD, f] + bits[SHIFT, f], waiting ^ (waiting - 1))\n",
+        "",
+        WAITING,
+    ),
+    "in flight is not counted": ("or load >= g[STAGES]", "or False", replace(OPEN, stages=1)),
+    "an arrival at the stage just left sees its old part": (
+        "                    part = bits_of(out, stage * size, size)\n",
+        "                    part = parts[stage]\n",
+        WAITING,
+    ),
+    "requests are not counted down": ("left ^ (left - 1)", "0", OPEN),
+    "another event than the one that fell due is taken out": (
+        "                    before = (c - requests) * pending_width\n",
+        "                    before = 0\n",
+        BASE,
+    ),
+    "the next stage's new event is forgotten": (
+        "                pends |= memo[number, at + 2] << pended * pending_width\n",
+        "",
+        BASE,
+    ),
+    "new events in the wrong order": (
+        "                pends |= memo[number, at + 2] << pended * pending_width\n"
+        "                pended += info >> PENDS_AT & PENDS_MASK\n",
+        "                pended = info >> PENDS_AT & PENDS_MASK\n"
+        "                pends = pends << pended * pending_width | memo[number, at + 2]\n",
+        Scenario(lanes=2, stages=2, batches=(2, 2), admission="lane_aware", ties=False),
+    ),
+    "claims of the arrival are forgotten": (
+        "                claims |= info >> CLAIMS_AT & CLAIMS_MASK\n",
+        "",
+        BASE,
+    ),
+    "the end of a batch is no claim": ("                        claims |= BATCH_ENDED\n", "", BASE),
+    "work in flight counts as done": ("DRAINED if load else", "", STRICT),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_broken_parts_differ_from_the_core(name, plant, monkeypatch):
+    before, after, scenario = PARTS[name]
+    plant(before, after)
+    monkeypatch.setattr(lanes, "MEMO_BYTES", 1200)  # a small index: its places are shared
     assert packed(scenario) != reference(scenario, 8000)
 
 
