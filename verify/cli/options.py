@@ -187,7 +187,8 @@ Context = Annotated[
     str | None,
     typer.Option(
         metavar="FILE.py:Class",
-        help="Run over this stage execution context; it has its admission rule inside.",
+        help="Run over this stage execution context; it has its admission rule inside. Its API is "
+        "checked clause by clause by: frontier-verify contract --impl FILE.py:Class.",
         rich_help_panel=_RULES,
     ),
 ]

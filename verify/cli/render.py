@@ -21,6 +21,7 @@ from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.cli.errors import end_without_reader
 from verify.limits import Progress, ProgressCallback
 from verify.liveness import Lasso
+from verify.words import counted
 
 
 class _PipedConsole(Console):
@@ -42,12 +43,6 @@ _COLOURS = {
     "undetermined": "yellow",
 }
 _LINE_EVERY_S = 10.0
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is 1."""
-    ending = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}" + ("" if number == 1 else ending)
 
 
 def verdict_markup(word: str) -> str:

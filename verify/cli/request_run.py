@@ -22,8 +22,9 @@ from models.eventlog import EventLogError, RunRecorder, write_event_log
 from models.scenario import Scenario
 from models.serving import ServingRun
 from verify.cli.errors import UsageError, emit, require_writable, write_result
-from verify.cli.render import counted, out, print_cycle, stage_table
+from verify.cli.render import out, print_cycle, stage_table
 from verify.lane_chart import SUFFIXES, Bar, draw, render
+from verify.words import counted
 
 
 @dataclass(frozen=True)

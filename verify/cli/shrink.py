@@ -23,8 +23,9 @@ from verify.cli import options as opt
 from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
-from verify.cli.render import counted, out, scenario_line
+from verify.cli.render import out, scenario_line
 from verify.cli.sources import load_counterexample
+from verify.words import counted
 
 MAX_STATES = 20_000
 

@@ -16,8 +16,9 @@ from models.scenario import NOTHING_STALE, Scenario
 from models.subjects import AnyScenario, invariants_of, stages_of, waits_of
 from models.witness import ROUNDS, Witness
 from verify.cli.errors import UsageError, emit, write_result
-from verify.cli.render import counted, out, print_cycle, scenario_line, stage_table
+from verify.cli.render import out, print_cycle, scenario_line, stage_table
 from verify.cli.request_run import Outputs
+from verify.words import counted
 
 REPEATS = "repeats"
 VIOLATED = "violated"
