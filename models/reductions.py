@@ -321,6 +321,7 @@ _CLOSED: Final[tuple[Family, ...]] = (
     ("slots", slot_reductions),
     ("layers", layer_reductions),
     ("steps", step_reductions),
+    ("arrivals", arrival_reductions),
     ("invalidations", stale_reductions),
 )
 _GROUPS: Final[tuple[Family, ...]] = (
