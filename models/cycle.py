@@ -49,6 +49,15 @@ def finding_of_cycle(
     return next((f for f in judged.violated if f.lasso is not None and f.lasso.cycle), None)
 
 
+def is_fair(model: MarkedModel, entry: ProtocolState, cycle: Sequence[int]) -> bool:
+    """Whether every pending event fires, if a cycle goes round for ever."""
+    state, fair = entry, False
+    for action in cycle:
+        state = model.step(state, model.actions(state)[action])
+        fair |= Mark(OLDEST_FIRED) in model.marker.marks
+    return fair
+
+
 def is_lost(model: MarkedModel, entry: ProtocolState, lane: int, max_states: int) -> bool | None:
     """Whether a lane with work can end a batch on no continuation; None if that is not decided."""
     seen, queue = {entry}, deque([entry])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from frontier.events import BATCH_END, STAGE_END, STAGE_SCHEDULE, Event
 from frontier.replica import Replica
 from models.explanation import Narrator, after_instants
-from models.liveness import LIVELOCK, PARTIAL_DEADLOCK, STARVATION, Finding
+from models.liveness import LIVELOCK, PARTIAL_DEADLOCK, STARVATION
 from models.quiescent import Action, Handled, ProtocolState, QuiescentModel, QuiescentRun
 from models.waits import lane_name, lane_waits
 from verify.liveness import Lasso
@@ -25,6 +25,25 @@ _HEADLINES: Final = {
 }
 
 MOST_SENTENCES: Final = 4
+
+
+class Told(Protocol):
+    """What is violated: the property's message, of which lane and stage (-1: of none)."""
+
+    @property
+    def message(self) -> str:
+        """What a violation means."""
+        ...
+
+    @property
+    def lane(self) -> int:
+        """Lane that the property is about."""
+        ...
+
+    @property
+    def stage(self) -> int:
+        """Stage that the property is about."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ def narrated_run(model: QuiescentModel) -> tuple[QuiescentRun, Narrator]:
     return run, narrator
 
 
-def _stage_of(replica: Replica, finding: Finding, played: Round) -> int | None:
+def _stage_of(replica: Replica, finding: Told, played: Round) -> int | None:
     """Stage at which the lane is passed over: it waits there and is not admitted in the round."""
     stages = range(replica.config.stages) if finding.stage < 0 else (finding.stage,)
     for stage in stages:
@@ -109,7 +128,7 @@ def _outcomes(lane: int, stage: int, played: Round, start: int) -> str:
 
 
 def tell(
-    finding: Finding,
+    finding: Told,
     classification: str,
     depth: int,
     rounds: int,
@@ -150,7 +169,7 @@ def tell(
     return tuple(lines)
 
 
-def _starved(finding: Finding, replica: Replica, played: Round) -> list[str]:
+def _starved(finding: Told, replica: Replica, played: Round) -> list[str]:
     stage = _stage_of(replica, finding, played)
     if stage is None:
         return []

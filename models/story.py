@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from frontier.events import Event
 from models.explanation import Narrator
 from models.quiescent import Action, ProtocolState, QuiescentRun, enabled_actions
 from models.schedule import WIDEST, Schedule, positions_of
-from models.shrinking import BoundedModel
 from models.subjects import AnyScenario, stages_of, waits_of
+from models.trials import BoundedModel
 from models.waits import PRESENTED_BY
 from verify.explorer import explore
 from verify.fate import Fates, fates_of, point_of_no_return
@@ -119,9 +120,11 @@ class Known:
 
 
 def explore_fates(scenario: AnyScenario, max_states: int = MAX_STATES) -> Known | None:
-    """Explore a scenario for the fates of its states; None if it is too large or never ends."""
-    if scenario.endless:
-        return None
+    """Explore a scenario for the fates of its states; None if it is too large.
+
+    Work that never ends has no completed states; there a state is well if a run can go on from
+    it for ever, which is so if it leads to a state that lies on a cycle.
+    """
     model = BoundedModel(scenario, max_states)
     try:
         result = explore(model, (), limits=Limits(max_states), must_terminate=False)
@@ -130,10 +133,14 @@ def explore_fates(scenario: AnyScenario, max_states: int = MAX_STATES) -> Known 
     if not result.verdict.stats.complete:
         return None
     states, graph = result.states, result.graph
-    ends = [i for i in range(graph.states) if graph.offsets[i] == graph.offsets[i + 1]]
-    completed = [i for i in ends if states[i].failed is None and model.is_complete(states[i])]
+    completed = graph.states_on_cycles() if scenario.endless else _completed(model, graph, states)
     index = {state: at for at, state in enumerate(states)}
     return Known(graph, index, fates_of(graph, completed), states, scenario.ties)
+
+
+def _completed(model: BoundedModel, graph: Graph, states: Sequence[ProtocolState]) -> list[int]:
+    ends = [i for i in range(graph.states) if graph.offsets[i] == graph.offsets[i + 1]]
+    return [i for i in ends if states[i].failed is None and model.is_complete(states[i])]
 
 
 def listable_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
@@ -242,36 +249,44 @@ def tell_known(
         run.fire(positions)
         fired = due
     teller.note(fired, ())
+    steps, endless = tuple(teller.steps), scenario.endless
     if known is None:
-        fate = (
-            "not computed: the work never ends"
-            if scenario.endless
-            else f"not computed: more than {max_states:,} states, or too many ties"
+        return Story(
+            steps, None, f"not computed: more than {max_states:,} states, or too many ties", endless
         )
-        return Story(tuple(teller.steps), None, fate)
     path = [known.index[state] for state in teller.path]
     lost = point_of_no_return(known.fates, path)
     if lost == 0 and teller.skipped:
         fate = f"lost within the first {teller.skipped} instants, which are not told"
-        return Story(tuple(teller.steps), None, fate)
+        return Story(steps, None, fate, endless)
     if lost is None:
-        return Story(tuple(teller.steps), None, "a run can still complete after the last step")
+        end = "go on for ever" if endless else "complete"
+        return Story(steps, None, f"a run can still {end} after the last step", endless)
     no_return = _no_return(teller, known, lost)
-    return Story(tuple(teller.steps), no_return, no_return.text)
+    return Story(steps, no_return, no_return.text, endless)
 
 
 def _no_return(teller: _Teller, known: Known, lost: int) -> NoReturn:
+    endless = teller.scenario.endless
     if lost == 0:
-        text = "no timing of this scenario completes: it is lost before the first instant"
+        goes = "goes on for ever" if endless else "completes"
+        text = f"no timing of this scenario {goes}: it is lost before the first instant"
         return NoReturn(0, text, ())
-    healthy = tuple(known.healthy(teller.path[lost - 1]))
     step, before = teller.steps[lost], teller.steps[lost - 1]
+    # A state on a cycle is well itself; there any instant that keeps it so will do.
+    staying = (choice.events for choice in before.choices if choice.completes)
+    healthy = tuple(known.healthy(teller.path[lost - 1])) or tuple(islice(staying, 1))
     good = sum(choice.completes is True for choice in before.choices)
+    more = f"{len(healthy)} more instant{'s' if len(healthy) != 1 else ''}"
+    goes = "goes on for ever" if endless else "completes"
+    end = f"and completes in {more}, this one included"
+    if endless:
+        end = "and can then go on for ever"
+    there = "let a run go on" if endless else "lead to an end"
     instead = " together with ".join(healthy[0])
     text = (
         f"after instant {step.number} ({' together with '.join(step.fired)}) no continuation "
-        f"completes. Before it, {good} of {len(before.choices)} possible instants still lead to "
-        f"an end: a healthy run lets {instead} fall due there instead, and completes after "
-        f"{len(healthy)} instants"
+        f"{goes}. Before it, {good} of {len(before.choices)} possible instants still {there}: a "
+        f"healthy run lets {instead} fall due there instead, {end}"
     )
     return NoReturn(step.number, text, healthy)

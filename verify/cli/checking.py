@@ -94,6 +94,11 @@ class Question:
         return Question(asked or usual, fairness or "weak")
 
     @property
+    def runs_first(self) -> bool:
+        """Whether it is asked about runs by name, so that they are told before bad states."""
+        return self.asked in (PROGRESS, STARVATION)
+
+    @property
     def liveness(self) -> tuple[str, ...]:
         """Names of the liveness properties asked."""
         if self.asked == "all":

@@ -10,15 +10,16 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
-from frontier.des import Simulation
 from frontier.durations import MILLISECOND
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
 from models.instants import Instants, Stretch, lane_track, lane_tracks
+from models.scenario import Scenario
 from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
 from models.witness import Witness
+from verify.cli.errors import UsageError
 from verify.lane_chart import INSTANTS, Band, Bar, draw, render
 from verify.waitfor import WaitFor
 from verify.waitgraph import draw_waits
@@ -38,14 +39,24 @@ def _label(span: Span) -> str:
     return f"b{span.batch.number} {_SHORT[span.kind]}{layer}"
 
 
+def _lanes_of(witness: Witness) -> Scenario:
+    """Return the scenario of a witness; UsageError unless it is one of lanes."""
+    if not isinstance(witness.scenario, Scenario):
+        raise UsageError(
+            "the stage is fed by groups, and this picture is of lanes; leave out --timeline and "
+            "--trace"
+        )
+    return witness.scenario
+
+
 def lanes_over_time(witness: Witness, title: str) -> Figure:
     """Lanes × time of a timed witness, the waits that never end hatched.
 
     Of a long schedule the last instants are drawn, those that its story tells.
     """
-    instants = witness.instants
+    scenario, instants = _lanes_of(witness), witness.instants
     begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
-    scenario, timeline = witness.scenario, timeline_of(witness, begin)
+    timeline = timeline_of(witness, begin)
     tracks = lane_tracks(scenario.lanes, scenario.stages)
     bars = [
         Bar(
@@ -111,7 +122,7 @@ def waits_picture(analysis: WaitFor, title: str, everybody: bool = False) -> Fig
 
 def perfetto_trace(witness: Witness) -> str:
     """Trace of a timed witness for Perfetto, the same picture as of any simulator run."""
-    scenario = witness.scenario
+    scenario = _lanes_of(witness)
     shape = ServingSpec(
         architecture=CO_LOCATION,
         lanes=scenario.lanes,
@@ -141,9 +152,9 @@ def perfetto_trace(witness: Witness) -> str:
             row = StageRow("MONOLITHIC", 0, event.stage, lane, number, phase, start, now, (), 0, 0)
             trace.row(row)
 
-    simulation = Simulation(scenario.make_replica(), witness.model(), (observe,))
+    simulation = witness.simulation(scenario.make_replica(), (observe,))
     with suppress(CoreError):
-        simulation.run()
+        simulation.run(witness.until)
     return trace.text(simulation.now)
 
 

@@ -55,10 +55,13 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     if isinstance(scenario, GroupScenario):
         return _group_line(scenario)
     batches = scenario.batches
-    work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
     closed = scenario.workload == "closed"
     steps = "" if scenario.steps == 1 else f" of {scenario.steps} steps a request"
-    work += f" slots{steps}" if closed else " batches"
+    noun = "slot" if closed else "batch"
+    if len(set(batches)) == 1:
+        work = counted(batches[0], noun) + steps
+    else:
+        work = f"{','.join(map(str, batches))} {noun}es"
     arrivals = f"{scenario.arrivals} arrivals"
     if closed:
         arrivals = "closed workload" + (
@@ -70,8 +73,8 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
     over = "" if scenario.context is None else f", over {scenario.context}"
     return (
-        f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
-        f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
+        f"{counted(scenario.lanes, 'lane')} x {counted(scenario.stages, 'stage')} x {work}, "
+        f"{counted(scenario.layers, 'layer')}, {scenario.model}, "
         f"{stale}{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
         f"{arrivals}{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")

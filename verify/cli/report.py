@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from models.explanation import after_instants, explanation_lines
+from models.counterexample import Counterexample, Violated, signature_of
+from models.explanation import after_instants
 from models.instants import Instants, film
 from models.sample import sample_run
 from models.scenario import Scenario
 from models.story import MOST_STEPS, tell_known
-from verify.cli.checking import CheckResult, Witness
-from verify.cli.dossier import Dossier, dossier_of, violation_message
+from models.witness import ROUNDS, Witness
+from verify.cli.checking import CheckResult
+from verify.cli.checking import Witness as Shown
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.pictures import (
     lanes_over_instants,
     lanes_over_time,
@@ -19,7 +23,6 @@ from verify.cli.pictures import (
     waits_picture,
 )
 from verify.cli.render import liveness_lines, scenario_line, what_holds
-from verify.cli.telling import Telling, telling_of
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
@@ -28,16 +31,6 @@ MOST_TIMES = 60
 """Times of a witness that a page lists."""
 
 _SVG = Path("drawing.svg")
-
-
-def why_lines(dossier: Dossier) -> tuple[str, ...]:
-    """Return the explanation of a counterexample, sentence by sentence."""
-    return explanation_lines(
-        dossier.example.classification,
-        dossier.analysis,
-        after_instants(len(dossier.example.schedule)),
-        violation_message(dossier.played),
-    )
 
 
 def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
@@ -56,8 +49,7 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
-def _lanes_drawing(dossier: Dossier) -> Drawing:
-    witness = dossier.witness
+def _lanes_drawing(witness: Witness) -> Drawing:
     svg = picture_bytes(lanes_over_time(witness, ""), _SVG).decode()
     title = f"Lanes over time in the timed witness ({witness.assumption.replace('_', ' ')} times)"
     return Drawing(
@@ -69,6 +61,8 @@ def _lanes_drawing(dossier: Dossier) -> Drawing:
 
 def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     witness = dossier.witness
+    if witness is None:
+        return (Fact("no times", dossier.refused[-1].contradiction),)
     arrivals = tuple(
         f"lane {lane}: {', '.join(map(str, own))} ms"
         for lane, own in enumerate(witness.arrivals)
@@ -78,6 +72,9 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     if len(times) > MOST_TIMES:
         times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
+    if witness.period is not None:
+        words = f"{witness.period} ms a round; {ROUNDS} rounds are simulated, all alike"
+        facts.append(Fact("period", (words,)))
     facts.append(Fact("times of the witness", tuple(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
@@ -85,24 +82,57 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
 
 
 def _fate(dossier: Dossier) -> tuple[Fact, ...]:
-    story = dossier.story
-    return () if story.no_return else (Fact("point of no return", (story.fate,)),)
+    told = dossier.story.no_return or not dossier.fate
+    return () if told else (Fact("point of no return", (dossier.fate,)),)
+
+
+def _title(example: Counterexample) -> str:
+    name = example.classification.replace("_", " ")
+    stem = len(example.schedule) - example.repeats
+    if not example.repeats:
+        return f"{name} {after_instants(stem)}"
+    again = "instant repeats" if example.repeats == 1 else f"{example.repeats} instants repeat"
+    return f"{name}: {after_instants(stem)}, the next {again} for ever"
+
+
+def _drawings(dossier: Dossier) -> Iterator[Drawing]:
+    """Yield who waits for whom, and lanes over time, or over instants where time says less."""
+    example, everybody = dossier.example, dossier.goes_on
+    waits = dossier.analysis.waits if everybody else dossier.analysis.stuck
+    if waits:
+        yield waits_drawing(dossier.analysis, everybody)
+    if dossier.witness is not None and is_timed(example):
+        yield _lanes_drawing(dossier.witness)
+    else:
+        yield _instants_drawing(dossier.film)
+
+
+def is_timed(example: Counterexample) -> bool:
+    """Whether lanes over time show it: of a lasso, or of groups, its instants say more."""
+    return isinstance(example.scenario, Scenario) and not example.repeats
+
+
+def _mermaid(dossier: Dossier) -> str:
+    """Return the wait-for graph as text; empty if nobody waits."""
+    text = mermaid(dossier.analysis, dossier.goes_on)
+    return text if dossier.analysis.waits else ""
 
 
 def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
     """Return the page of a counterexample."""
     example = dossier.example
-    depth = len(example.schedule)
+    stem = len(example.schedule) - example.repeats
     return Page(
-        title=f"{example.classification.replace('_', ' ')} {after_instants(depth)}",
+        title=_title(example),
         verdict="violated",
         subtitle=scenario_line(example.scenario),
-        why=why_lines(dossier),
+        why=dossier.lines,
         facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
-        drawings=(waits_drawing(dossier.analysis), _lanes_drawing(dossier)),
+        drawings=tuple(_drawings(dossier)),
         story=dossier.story,
-        mermaid=mermaid(dossier.analysis),
+        mermaid=_mermaid(dossier),
         command="" if dossier.path is None else f"frontier-verify replay {dossier.path}",
+        repeats_from=stem + 1 if example.repeats else None,
     )
 
 
@@ -151,12 +181,19 @@ def check_page(result: CheckResult) -> Page:
     )
 
 
-def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    scenario = result.scenario
-    if isinstance(scenario, Scenario) and not scenario.interrupted and witness.repeats is None:
-        dossier = dossier_of(scenario, witness.schedule, witness.classification, witness.text)
-        return dossier_page(dossier, facts)
-    return telling_page(telling_of(scenario, witness), (*facts, *_liveness_facts(result)))
+def _violated_page(result: CheckResult, witness: Shown, facts: tuple[Fact, ...]) -> Page:
+    violation = witness.violation
+    example = Counterexample(
+        result.scenario,
+        witness.schedule,
+        witness.classification,
+        signature_of(witness.wait_for),
+        Violated(violation.property_name, violation.message),
+        witness.repeats or 0,
+        result.question.fairness,
+    )
+    dossier = dossier_of(example, witness.lines)
+    return dossier_page(dossier, (*facts, *_liveness_facts(result)))
 
 
 def _liveness_facts(result: CheckResult) -> tuple[Fact, ...]:
@@ -164,27 +201,6 @@ def _liveness_facts(result: CheckResult) -> tuple[Fact, ...]:
     if result.liveness is None:
         return ()
     return tuple(Fact(name, lines) for name, lines in liveness_lines(result).items())
-
-
-def telling_page(telling: Telling, facts: tuple[Fact, ...] = ()) -> Page:
-    """Return the page of a run that is told without times."""
-    witness = telling.witness
-    everybody = bool(telling.repeats)
-    return Page(
-        title=telling.title,
-        verdict="violated",
-        subtitle=scenario_line(telling.scenario),
-        why=witness.lines,
-        facts=facts,
-        drawings=(
-            _instants_drawing(telling.film),
-            *([waits_drawing(witness.wait_for, everybody)] if witness.wait_for.waits else []),
-        ),
-        story=telling.story,
-        mermaid=mermaid(witness.wait_for, everybody) if witness.wait_for.waits else "",
-        command=f"frontier-verify replay {witness.path}",
-        repeats_from=telling.stem + 1 if telling.repeats else None,
-    )
 
 
 def _instants_drawing(film: Instants, title: str = "Who does what") -> Drawing:

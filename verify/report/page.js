@@ -29,7 +29,8 @@
     const link = element("a", `${number}  ${together(step.fired)}`);
     link.href = `#step-${number}`;
     if (number === data.lost) {
-      link.append(element("span", "no continuation completes from here on", "lost"));
+      const well = data.endless ? "goes on" : "completes";
+      link.append(element("span", `no continuation ${well} from here on`, "lost"));
     }
     if (data.repeatsFrom !== null && number === data.repeatsFrom) {
       link.append(element("span", "from here on it repeats for ever", "repeats"));
@@ -49,8 +50,8 @@
   const outlook = (completes) => {
     if (completes === null) return null;
     return completes
-      ? element("span", " can still complete", "outlook")
-      : element("span", " never completes", "outlook bad");
+      ? element("span", ` can still ${data.endless ? "go on" : "complete"}`, "outlook")
+      : element("span", ` never ${data.endless ? "goes on" : "completes"}`, "outlook bad");
   };
 
   const choiceEntry = ([number, events, taken, completes]) => {
@@ -105,8 +106,8 @@
     }
     fate.className = step.canComplete ? "fate good" : "fate bad";
     fate.textContent = step.canComplete
-      ? "A run can still complete from here."
-      : "No continuation completes from here.";
+      ? `A run can still ${data.endless ? "go on for ever" : "complete"} from here.`
+      : `No continuation ${data.endless ? "goes on for ever" : "completes"} from here.`;
   };
 
   const show = (number, remember = true) => {
