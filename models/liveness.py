@@ -64,6 +64,9 @@ class LaneGraph:
     queues_waves = False
     """Whether EP waves have tickets of their own in the FIFO."""
 
+    work = "batch"
+    """What a lane runs, in messages."""
+
     wave_waited = False
     """Whether in some state an EP wave is queued."""
 
@@ -154,7 +157,7 @@ class LaneGraph:
         """
         if PROGRESS in names:
             for lane in range(self.lanes):
-                message = f"{self.who(lane)} has work but never ends a batch again"
+                message = f"{self.who(lane)} has work but never ends a {self.work} again"
                 yield LaneProperty(PROGRESS, lane, -1, self._ends(lane, message))
             for stage in np.flatnonzero(self.wave.any(axis=1)).tolist():
                 message = f"an EP wave dispatched at stage {stage} never ends"
@@ -204,7 +207,7 @@ class LaneGraph:
     def partial_deadlock(self, lane: int, fairness: Fairness) -> tuple[LeadsTo, Lasso] | None:
         """Lasso to a state in which the lane is stuck for ever while events go on, or None."""
         stuck = self.stuck(lane)
-        message = f"{self.who(lane)} can never end a batch again, while others go on for ever"
+        message = f"{self.who(lane)} can never end a {self.work} again, while others go on for ever"
         prop = LeadsTo(PROGRESS, message, stuck, self._served(lane))
         lasso = find_lasso(self.edges, prop, fairness, ends=False)
         return None if lasso is None else (prop, lasso)

@@ -155,3 +155,16 @@ def test_what_is_left_open_by_the_specification_is_noted():
     assert "is not specified" in run(*asked).stdout
     assert "is not specified" in json.loads(run(*asked, "--json", "-").stdout)["notes"][0]
     assert json.loads(run("check", "--groups", "d,e", "--json", "-").stdout)["notes"] == []
+
+
+def test_an_own_rule_under_a_closed_workload_is_confirmed_by_runs_of_bounded_length(tmp_path):
+    rule = tmp_path / "lifo.py"
+    rule.write_text(
+        "class Lifo:\n"
+        "    def blockers(self, ticket, queue, active):\n"
+        "        return queue[queue.index(ticket) + 1 :]\n"
+    )
+    closed = ["--workload", "closed", "--model", "dense", "--capacity", "1", "--stages", "1"]
+    result = run("check", *closed, "--admission", f"{rule}:Lifo")
+    assert result.exit_code == 0
+    assert "for any number of requests" in result.stdout
