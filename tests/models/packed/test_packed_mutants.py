@@ -3,10 +3,12 @@
 The kernel's source is changed by one text replacement and run uncompiled.
 """
 
+import re
 import types
 from dataclasses import replace
 from pathlib import Path
 
+import interpreted
 import numpy as np
 import pytest
 from packed_lockstep import packed, projected_ends, reduced_ends, reference
@@ -34,10 +36,12 @@ WITHDRAW = Scenario(
 def mutant(before: str, after: str) -> types.SimpleNamespace:
     """The kernel with one change, interpreted."""
     assert SOURCE.count(before) == 1, f"{SOURCE.count(before)} places have {before!r}"
-    text = SOURCE.replace(before, after).replace(
-        "from verify.packed.jit import Array, jit",
-        "from verify.packed.jit import Array\njit = lambda f: f",
+    text = SOURCE.replace(before, after)
+    text = text.replace(
+        "from verify.packed.jit import Array, jit\n",
+        "from verify.packed.jit import Array\nfrom interpreted import *\n",
     )
+    text = re.sub(r"    \w+_at,\n", "", text)  # the native views, imported by name
     namespace: dict[str, object] = {}
     exec(compile(text, "mutant", "exec"), namespace)
     return types.SimpleNamespace(**namespace)
@@ -45,7 +49,8 @@ def mutant(before: str, after: str) -> types.SimpleNamespace:
 
 @pytest.fixture
 def plant(monkeypatch):
-    monkeypatch.setattr(lanes, "WORK", np.int16)
+    monkeypatch.setattr(lanes, "address_of", interpreted.address_of)
+    monkeypatch.setattr(lanes._Scratch, "WORK", np.int16)
     return lambda before, after: monkeypatch.setattr(lanes, "k", mutant(before, after))
 
 
@@ -154,7 +159,7 @@ HASH_AND_COMPARE = SOURCE[
 
 PARTS = {
     "the content of a part is not compared": (
-        "if memo[index[at] - 1, M_PART] == part and memo[index[at] - 1, M_STAGE] == stage:",
+        "if memo[index[at] - 1, M_VIEW] == view and memo[index[at] - 1, M_STAGE] == stage:",
         "if memo[index[at] - 1, M_STAGE] == stage:",
         BASE,
     ),
@@ -164,6 +169,17 @@ PARTS = {
             " and memo[index[at] - 1, M_STAGE] == stage", ""
         ),
         BASE,
+    ),
+    "tickets are not counted": (
+        "        view += 1 << g[CONTROL_BITS] + ((fifo & ticket) - 1) * g[COUNTED]\n",
+        "        pass\n",
+        THREE,
+    ),
+    "an arrival has no ticket": ("        fifo |= arrives << at\n", "        pass\n", BASE),
+    "the last ticket is taken": (
+        "            while fifo >> at and fifo >> at & ticket != lane:\n",
+        "            while fifo >> at & ticket != lane or fifo >> at + width & ticket == lane:\n",
+        Scenario(lanes=2, stages=3, batches=(3, 1), ties=False),
     ),
     "a batch is not handed on": (
         "                    to = stage + 1\n",
@@ -191,7 +207,7 @@ PARTS = {
         "                    part = parts[stage]\n",
         WAITING,
     ),
-    "requests are not counted down": ("left ^ (left - 1)", "0", OPEN),
+    "requests are not counted down": ("left ^ (left - 1)", "0", replace(OPEN, batches=(1, 0))),
     "another event than the one that fell due is taken out": (
         "                    before = (c - requests) * pending_width\n",
         "                    before = 0\n",
