@@ -68,18 +68,12 @@ class FifoStageScheduler(LaneStageScheduler):
         self.queue.append(batch)
 
     def take_head(self) -> Batch:
-        """Take the heap's head without running it."""
-        return heapq.heappop(self.queue)
+        """Take the batch that came first without running it."""
+        return self.queue.pop(0)
 
     def remove(self, batch: Batch) -> None:
-        """Take a queued batch out of the heap, wherever it stands."""
+        """Take a queued batch out, wherever it stands; the others keep their order."""
         self.queue.remove(batch)
-        heapq.heapify(self.queue)
-
-    def run_head(self) -> Batch:
-        """Take the first batch and run it."""
-        self.running = self.queue.pop(0)
-        return self.running
 
     @property
     def in_order(self) -> tuple[Batch, ...]:

@@ -25,9 +25,16 @@ from verify.contract.loader import load
 from verify.contract.operations import parse_calls
 from verify.contract.orders import ORDERS
 from verify.contract.reference import Reference
-from verify.contract.report import ClauseResult, ContractReport, bounds_text, to_junit
+from verify.contract.report import (
+    EXIT_CODES,
+    ClauseResult,
+    ContractReport,
+    bounds_text,
+    to_junit,
+)
 from verify.contract.session import Profile
 from verify.contract.walk import walk
+from verify.words import counted
 
 ADOPTED = "ep_ordered"
 _MARKS = {"holds": "green", "violated": "bold red", "missing": "yellow", "unreached": "yellow"}
@@ -77,7 +84,11 @@ def contract(
     ] = None,
     replay: Annotated[
         str | None,
-        typer.Option(metavar="CALLS", help='Run one call sequence: "full 0.0; full 1.0; try 1.0".'),
+        typer.Option(
+            metavar="CALLS",
+            help='Run one call sequence, as a finding prints it: "full 0.0; full 1.0; try 1.0". '
+            "The words are explained above.",
+        ),
     ] = None,
     list_clauses: Annotated[
         bool, typer.Option("--list", help="Print the written contract and stop.")
@@ -89,8 +100,20 @@ def contract(
 ) -> None:
     """Check a stage execution context clause by clause, over every call sequence in bounds.
 
-    Exit code: 0 every clause holds, 1 a clause is violated or needs members that are missing,
-    2 bad input, 3 undetermined.
+    Call sequences: calls are separated by ";". Lane 0 has operations 0.0, 0.1,
+    ..., EP waves are w0, w1, ... "full 0.0" and "wave w0" enqueue. "try 0.0",
+    "release 0.0", "cancel 0.0", "bind 0.0" and "owns 0.0" pass its ticket to
+    try_acquire, release, cancel, bind_forward_group and owns, "ask 0.0" to the
+    is_* questions. "shift 0.0 > w1" is transition_active_scope; "promote 0.0 +
+    1.0 > w1" turns owners into a wave, "restore w1 > 0.1 + 1.1" it into owners.
+    "participants=..." and "odd=..." mark a call that is wrong on purpose: see
+    docs/contracts.md.
+
+    To run lanes and stages over the same class:
+    frontier-verify check --context FILE.py:Class
+
+    Exit code: 0 every clause holds, 1 a clause is violated or needs members
+    that are missing, 2 bad input, 3 undetermined.
     """
     for path in (junit, json_file):
         require_writable(path)
@@ -106,10 +129,12 @@ def contract(
         bounds = _bounds(max_tickets, lanes, waves, capacity, ep_size)
         reports = []
         for implementation, name, given in pairs:
+            started = time.monotonic()
             report = _check(implementation, name, given, bounds, max_states)
             reports.append(report)
             if not quiet:
                 _print_report(report, wanted)
+                err.print(f"checked in {time.monotonic() - started:.2f} s", style="dim")
     except ContractInputError as error:
         raise UsageError(str(error)) from None
     if junit is not None:
@@ -183,8 +208,7 @@ def _check(
     max_states: int | None,
 ) -> ContractReport:
     with _progress(f"{implementation.name} under {rule}") as progress:
-        started = time.monotonic()
-        report = check_contract(
+        return check_contract(
             implementation,
             ORDERS[rule],
             bounds,
@@ -192,18 +216,10 @@ def _check(
             max_states=max_states,
             progress=progress,
         )
-    err.print(f"{time.monotonic() - started:.2f} s", style="dim")
-    return report
 
 
 def _exit_code(reports: list[ContractReport], wanted: frozenset[str]) -> int:
-    codes = {report.exit_code for report in reports}
-    if wanted != frozenset(CLAUSE_BY_ID):
-        results = [r for report in reports for r in report.clauses if r.clause.id in wanted]
-        bad = any(r.status in ("violated", "missing") for r in results)
-        whole = all(e.complete for report in reports for e in report.explorations)
-        open_ = not whole or any(r.status == "unreached" for r in results)
-        codes = {1 if bad else 3 if open_ else 0}
+    codes = {EXIT_CODES[report.verdict_on(wanted)] for report in reports}
     return 1 if 1 in codes else max(codes, default=0)
 
 
@@ -236,17 +252,22 @@ def _print_report(report: ContractReport, wanted: frozenset[str]) -> None:
     for result in report.clauses:
         if result.clause.id in wanted:
             _print_clause(report, result)
+    if report.observed:
+        out.print("The protocol page leaves open, so this is told and not judged:", style="dim")
     for point, choice in report.observed.items():
-        out.print(f"left open: {escape(point)}: {choice}", style="dim")
-    counts: list[str] = [result.status for result in report.clauses]
+        out.print(f"  {escape(point)}: here {choice}", style="dim")
+    counts: list[str] = [result.status for result in report.clauses if result.clause.id in wanted]
     parts = [f"{counts.count(s)} {s}" for s in _MARKS if counts.count(s)]
-    out.print(f"{verdict_markup(report.verdict)}: {len(counts)} clauses: {', '.join(parts)}")
+    asked = counted(len(counts), "clause")
+    if len(counts) < len(report.clauses):
+        asked += f" asked for, of {len(report.clauses)}"
+    out.print(f"{verdict_markup(report.verdict_on(wanted))}: {asked}: {', '.join(parts) or 'none'}")
 
 
 def _print_clause(report: ContractReport, result: ClauseResult) -> None:
     mark = _MARKS[result.status]
     out.print(
-        f"{result.clause.id}  [{mark}]{result.status:<9}[/] {result.checks:>9,} checks  "
+        f"{result.clause.id}  [{mark}]{result.status:<9}[/] {result.extent:>17}  "
         f"{escape(result.clause.text)}"
     )
     if result.status in ("missing", "unreached"):

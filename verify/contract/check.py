@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from verify.contract.clauses import CLAUSE, Clause, clauses_of
+from verify.contract.clauses import Clause, clauses_of
 from verify.contract.client import Bounds
 from verify.contract.drills import drill
 from verify.contract.explore import Exploration, Explorer, Finding, replay
 from verify.contract.implementation import Implementation
 from verify.contract.orders import Order
-from verify.contract.reference import ContextState, Reference
+from verify.contract.reference import Reference
 from verify.contract.report import ClauseResult, ContractReport
 from verify.contract.session import Profile
-from verify.contract.shrink import shrink
+from verify.contract.shrink import charged, shrink
 
 
 def check_contract(
@@ -55,7 +55,7 @@ def check_contract(
             order,
             bound,
             max_states=max_states,
-            stop_at_first=stop_at_first,
+            until=(lambda result: bool(result.findings)) if stop_at_first else None,
             progress=progress,
         )
         exploration = explorer.run()
@@ -110,29 +110,5 @@ def _shrunk(
     shrunk = []
     for finding in exploration.findings.values():
         small = shrink(finding, lambda calls: replay(implementation, reference, profile, calls))
-        shrunk.append(_charged(small, reference))
+        shrunk.append(charged(small, reference))
     return shrunk
-
-
-def _charged(finding: Finding, reference: Reference) -> Finding:
-    """Charge a deviation that needs an earlier failed call to that call's atomicity.
-
-    No call of a shrunk sequence can be left out; one that had to change nothing changed something.
-    """
-    culprit = _ineffective_before_last(finding, reference)
-    if culprit is None:
-        return finding
-    return finding._replace(deviation=finding.deviation._replace(clause=culprit))
-
-
-def _ineffective_before_last(finding: Finding, reference: Reference) -> str | None:
-    """Clause of an error or refusal before the last call, None if there is none."""
-    state = ContextState()
-    for call in finding.calls[:-1]:
-        expectation = reference.expect(state, call)
-        if expectation.outcome == "error":
-            return CLAUSE["error_atomic"].key
-        if expectation.outcome == "false":
-            return CLAUSE["refusal_atomic"].key
-        state = expectation.after
-    return None

@@ -425,7 +425,7 @@ def clauses_of(rule: str) -> tuple[Clause, ...]:
 
 
 LATITUDES: Final = {
-    "owns_dead": "owns of a ticket that is neither queued nor active: False or ValueError",
+    "owns_dead": "what owns gives for a ticket that is neither queued nor active",
     "asked_foreign": "whether is_active, is_queued or is_cancelled affirm another context's ticket",
     "bind_sealed": "bind_forward_group while the group is sealed",
     "own_id": "a replacement that reuses the id of the operation it replaces",

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from verify.contract.operations import FOREIGN, WAVE_LANE, Call, Kind, Operation, Participants
 from verify.contract.reference import ContextState
+from verify.words import counted
 
 _QUEUE_CALLS: Final[tuple[Kind, ...]] = ("owns", "ask", "try", "cancel")
 _OWNER_CALLS: Final[tuple[Kind, ...]] = ("owns", "ask", "release", "bind")
@@ -41,8 +42,8 @@ class Bounds(NamedTuple):
     def text(self) -> str:
         """The bounds in words."""
         return (
-            f"{self.max_tickets} live tickets, {self.lanes} lanes, {self.waves} waves, "
-            f"capacity {self.capacity}, ep_size {self.ep_size}"
+            f"{counted(self.max_tickets, 'live ticket')}, {counted(self.lanes, 'lane')}, "
+            f"{counted(self.waves, 'wave')}, capacity {self.capacity}, ep_size {self.ep_size}"
         )
 
 

@@ -76,8 +76,8 @@ class Explorer:
         What is checked, against which order, how far.
     max_states
         Positions after which to stop; the check is then not complete.
-    stop_at_first
-        End at the first broken clause; the check is then not complete.
+    until
+        Asked before each position is expanded whether to stop; the check is then not complete.
     progress
         Called with the number of positions now and then.
     """
@@ -89,7 +89,7 @@ class Explorer:
         bounds: Bounds,
         *,
         max_states: int | None = None,
-        stop_at_first: bool = False,
+        until: Callable[[Exploration], bool] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._implementation = implementation
@@ -97,7 +97,7 @@ class Explorer:
         self._profile = Profile(bounds.capacity, bounds.ep_size)
         self._client = Client(bounds)
         self._max_states = max_states
-        self._stop_at_first = stop_at_first
+        self._until = until
         self._progress = progress
         self.result = Exploration(bounds)
 
@@ -119,11 +119,11 @@ class Explorer:
         seen: set[tuple[object, ...]] = {start.key()}
         frontier = deque([_Node(self.session(), start, ())])
         while frontier:
-            if self._stop_at_first and result.findings:
-                result.complete = False
-                break
             node = frontier.popleft()
             result.depth = max(result.depth, len(node.path))
+            if self._until is not None and self._until(result):
+                result.complete = False
+                break
             for successor in self._expand(node):
                 result.transitions += 1
                 key = successor.position.key()

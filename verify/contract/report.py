@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from xml.etree import ElementTree
 
 from verify.contract.clauses import LATITUDES, Clause
@@ -11,9 +11,13 @@ from verify.contract.client import Bounds
 from verify.contract.explore import Exploration, Finding
 from verify.contract.operations import format_calls
 from verify.contract.script import as_python
+from verify.words import counted
 
 Status = Literal["holds", "violated", "missing", "unreached"]
 Verdict = Literal["holds", "violated", "undetermined"]
+
+EXIT_CODES: Final[dict[Verdict, int]] = {"holds": 0, "violated": 1, "undetermined": 3}
+"""What a program returns for a verdict; an implementation that lacks members is violated."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,16 @@ class ClauseResult:
     checks: int = 0
     finding: Finding | None = None
     missing: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> str:
+        """How far the verdict goes: comparisons that agreed, or calls of the finding."""
+        if self.status == "holds":
+            return counted(self.checks, "check")
+        if self.finding is None or self.status != "violated":
+            return ""
+        calls = len(self.finding.calls)
+        return f"in {counted(calls, 'call')}" if calls else "when constructed"
 
     @property
     def message(self) -> str:
@@ -67,16 +81,20 @@ class ContractReport:
     @property
     def verdict(self) -> Verdict:
         """``holds`` only if every clause was reached and agreed throughout."""
-        if any(result.status in ("violated", "missing") for result in self.clauses):
+        return self.verdict_on(frozenset(result.clause.id for result in self.clauses))
+
+    def verdict_on(self, wanted: frozenset[str]) -> Verdict:
+        """Return the verdict on some of the clauses, by id."""
+        statuses = [result.status for result in self.clauses if result.clause.id in wanted]
+        if "violated" in statuses or "missing" in statuses:
             return "violated"
         complete = all(exploration.complete for exploration in self.explorations)
-        reached = all(result.status == "holds" for result in self.clauses)
-        return "holds" if complete and reached else "undetermined"
+        return "holds" if complete and "unreached" not in statuses else "undetermined"
 
     @property
     def exit_code(self) -> int:
         """0 holds, 1 violated or missing, 3 undetermined."""
-        return {"holds": 0, "violated": 1, "undetermined": 3}[self.verdict]
+        return EXIT_CODES[self.verdict]
 
     @property
     def observed(self) -> dict[str, str]:
@@ -168,8 +186,8 @@ def _exploration_json(exploration: Exploration) -> dict[str, Any]:
 def bounds_text(exploration: Exploration) -> str:
     """Name a bound and what was explored within it, in one line."""
     return (
-        f"{exploration.bounds.text}: {exploration.states:,} states, "
-        f"{exploration.transitions:,} transitions, {exploration.calls:,} calls, "
+        f"{exploration.bounds.text}: {counted(exploration.states, 'state')}, "
+        f"{counted(exploration.transitions, 'transition')}, {counted(exploration.calls, 'call')}, "
         f"depth {exploration.depth}{'' if exploration.complete else ', NOT COMPLETE'}"
     )
 

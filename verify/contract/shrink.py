@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from verify.contract.clauses import CLAUSE
 from verify.contract.explore import Finding
 from verify.contract.operations import Call
+from verify.contract.reference import ContextState, Reference
 
 Replay = Callable[[tuple[Call, ...]], Finding | None]
 
@@ -57,3 +59,27 @@ def _without_operations(finding: Finding, replay: Replay) -> Finding:
         )
         finding = _accepted(finding, kept, replay) or finding
     return finding
+
+
+def charged(finding: Finding, reference: Reference) -> Finding:
+    """Charge a deviation that needs an earlier failed call to that call's atomicity.
+
+    No call of a shrunk sequence can be left out; one that had to change nothing changed something.
+    """
+    culprit = _ineffective_before_last(finding, reference)
+    if culprit is None:
+        return finding
+    return finding._replace(deviation=finding.deviation._replace(clause=culprit))
+
+
+def _ineffective_before_last(finding: Finding, reference: Reference) -> str | None:
+    """Clause of an error or refusal before the last call, None if there is none."""
+    state = ContextState()
+    for call in finding.calls[:-1]:
+        expectation = reference.expect(state, call)
+        if expectation.outcome == "error":
+            return CLAUSE["error_atomic"].key
+        if expectation.outcome == "false":
+            return CLAUSE["refusal_atomic"].key
+        state = expectation.after
+    return None

@@ -16,14 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from verify.contract.clauses import CLAUSE
 from verify.contract.client import Bounds, Client, Position
-from verify.contract.explore import Finding, moved, replay
+from verify.contract.explore import Finding, moved
 from verify.contract.implementation import Implementation
 from verify.contract.operations import WAVE_LANE, Call, Operation, format_calls
 from verify.contract.orders import Order
 from verify.contract.reference import ContextState, Reference
 from verify.contract.script import as_python
 from verify.contract.session import Deviation, Profile, Session
-from verify.contract.shrink import shrink
+from verify.contract.shortest import shortest
+from verify.contract.shrink import charged
 
 BEYOND = Bounds(max_tickets=9, lanes=3, waves=3, capacity=3, ep_size=2)
 """Bounds of the machine's client, beyond those of the exhaustive check."""
@@ -35,7 +36,15 @@ SEALED_SIBLING = "seal with a queued sibling"
 WAVE_BEHIND_TWO = "wave behind two full-stage tickets"
 DEEP_QUEUE = "queue of five or more"
 SECOND_GROUP = "second forward group"
-INTERESTING = (LATE_JOIN, SEALED_SIBLING, WAVE_BEHIND_TWO, DEEP_QUEUE, SECOND_GROUP)
+ORDER_DECIDES = "only the order among full-stage tickets decides"
+INTERESTING = (
+    LATE_JOIN,
+    SEALED_SIBLING,
+    WAVE_BEHIND_TWO,
+    DEEP_QUEUE,
+    SECOND_GROUP,
+    ORDER_DECIDES,
+)
 """States that a run is steered to, and that its statistics count."""
 
 
@@ -58,7 +67,8 @@ class ContextMachine(RuleBasedStateMachine):
         self.client = Client(bounds._replace(capacity=capacity))
         self.session = Session(self.implementation, Reference(self.order, capacity), self.profile)
         self.position = Position(self.session.state)
-        self.marks: set[str] = set()
+        self.marks: Counter[str] = Counter()
+        self.failed = False
         self.deepest = 0
         self.groups = 0
 
@@ -95,11 +105,16 @@ class ContextMachine(RuleBasedStateMachine):
         self._call(Call("try", (_chosen(self.state.queue, pick),)))
 
     @precondition(lambda self: self.state.queue)
-    @rule()
-    def present_all(self) -> None:
-        """Present every queued ticket, from the head on."""
+    @rule(binds=st.booleans())
+    def present_all(self, binds: bool) -> None:
+        """Present every queued ticket, from the head on, and bind the owners among them or not."""
         for operation in self.state.queue:
-            self._call(Call("try", (operation,)))
+            self._present(operation, binds)
+
+    def _present(self, operation: Operation, binds: bool) -> None:
+        self._call(Call("try", (operation,)))
+        if binds and operation in self.state.owners and not self.state.sealed:
+            self._call(Call("bind", (operation,)))
 
     @precondition(lambda self: self.state.owners and not self.state.sealed)
     @rule(pick=PICK)
@@ -113,9 +128,17 @@ class ContextMachine(RuleBasedStateMachine):
         """Queue an operation, present it and, once admitted, bind it: what a lane does."""
         operation = self._fresh(pick % self.bounds.lanes)
         self._call(Call("full", new=(operation,)))
-        self._call(Call("try", (operation,)))
-        if operation in self.state.active:
-            self._call(Call("bind", (operation,)))
+        self._present(operation, binds=True)
+
+    @precondition(lambda self: self.state.owners and self._room())
+    @rule(pick=PICK)
+    def pass_busy_lane(self, pick: int) -> None:
+        """Let a lane that holds the stage queue its next operation, and another try to pass it."""
+        busy = _chosen(self.state.owners, pick).lane
+        for lane in (busy, (busy + 1 + pick % 2) % self.bounds.lanes):
+            if self._room():
+                self._call(Call("full", new=(self._fresh(lane),)))
+        self._call(Call("try", self.state.queue[-1:]))
 
     @precondition(lambda self: self.state.owners and self.state.wave is None)
     @rule(pick=PICK)
@@ -151,16 +174,26 @@ class ContextMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.state.active)
     @rule()
-    def release_all(self) -> None:
-        """Release everything that is active, so that a group ends."""
+    def turn_over(self) -> None:
+        """Release everything that is active, so that a group ends, and begin with the head."""
         for operation in self.state.active:
             self._call(Call("release", (operation,)))
+        for operation in self.state.queue[:1]:
+            self._present(operation, binds=True)
 
     @precondition(lambda self: self.state.queue)
     @rule(pick=PICK)
     def cancel(self, pick: int) -> None:
         """Cancel one queued ticket."""
         self._call(Call("cancel", (_chosen(self.state.queue, pick),)))
+
+    @precondition(lambda self: any(op.is_wave for op in self.state.queue))
+    @rule()
+    def clear_the_way(self) -> None:
+        """Cancel every queued wave: behind one nothing but the head moves."""
+        for operation in self.state.queue:
+            if operation.is_wave:
+                self._call(Call("cancel", (operation,)))
 
     @rule(pick=st.integers(min_value=0, max_value=255))
     def misuse(self, pick: int) -> None:
@@ -184,6 +217,7 @@ class ContextMachine(RuleBasedStateMachine):
             return
         deviation = session.apply(call, expectation)
         if deviation is not None:
+            self.failed = True
             raise AssertionError(self._report(deviation))
         event(f"{call.kind}: {expectation.outcome}")
         self.position = (
@@ -195,26 +229,34 @@ class ContextMachine(RuleBasedStateMachine):
         state = self.state
         self.deepest = max(self.deepest, len(state.queue))
         if call.kind == "try" and state != before and before.bound and not before.sealed:
-            self.marks.add(LATE_JOIN)
+            self.marks[LATE_JOIN] += 1
+        if call.kind == "try" and self._order_decides(call.tickets[0], before):
+            self.marks[ORDER_DECIDES] += 1
         if state.sealed and any(not op.is_wave for op in state.queue):
-            self.marks.add(SEALED_SIBLING)
+            self.marks[SEALED_SIBLING] += 1
         if call.kind == "wave" and sum(not op.is_wave for op in before.queue) >= 2:
-            self.marks.add(WAVE_BEHIND_TWO)
+            self.marks[WAVE_BEHIND_TWO] += 1
         if len(state.queue) >= 5:
-            self.marks.add(DEEP_QUEUE)
+            self.marks[DEEP_QUEUE] += 1
         if state.bound and not before.bound:
             self.groups += 1
             if self.groups > 1:
-                self.marks.add(SECOND_GROUP)
+                self.marks[SECOND_GROUP] += 1
+
+    def _order_decides(self, operation: Operation, before: ContextState) -> bool:
+        """Whether nothing but full-stage tickets ahead can have kept the operation out."""
+        if operation not in before.queue or operation.is_wave or before.wave or before.sealed:
+            return False
+        ahead = before.queue[: before.queue.index(operation)]
+        free = len(before.owners) < self.profile.capacity
+        return free and bool(ahead) and not any(op.is_wave for op in ahead)
 
     def _report(self, deviation: Deviation) -> str:
-        """Shrink the calls and print them; quicker and shorter than shrinking the draws."""
-        implementation, reference = self.implementation, self.session.reference
-        finding = shrink(
-            Finding(deviation, self.session.calls, self.profile),
-            lambda calls: replay(implementation, reference, self.profile, calls),
-        )
-        clause = CLAUSE[deviation.clause]
+        """Shorten the calls and print them; quicker and shorter than shrinking the draws."""
+        implementation = self.implementation
+        drawn = Finding(deviation, self.session.calls, self.profile)
+        finding = charged(shortest(drawn, implementation, self.order), self.session.reference)
+        clause = CLAUSE[finding.deviation.clause]
         title = f"{clause.id}: {clause.text}"
         script = as_python(finding, implementation.name, title)
         again = (
@@ -225,15 +267,15 @@ class ContextMachine(RuleBasedStateMachine):
         return f"{title}\nreplay: {again}\n{script}"
 
     def teardown(self) -> None:
-        """Drain the context, and tell Hypothesis how far the run got."""
+        """Tell Hypothesis how far the run got, and drain a context that did nothing wrong."""
         target(float(self.deepest), label="deepest queue")
         for mark in INTERESTING:
-            target(float(mark in self.marks), label=mark)
-        self.reached.update(self.marks)
+            target(float(self.marks[mark]), label=mark)
+        self.reached.update(self.marks.keys())
         self.reached["runs"] += 1
         for mark in sorted(self.marks):
             event(f"reached: {mark}")
-        deviation = self.session.drain()
+        deviation = None if self.failed else self.session.drain()
         if deviation is not None:
             raise AssertionError(self._report(deviation))
 

@@ -1,6 +1,8 @@
 """``frontier-verify contract`` as a person and as CI uses it."""
 
 import json
+import re
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 from tests.verify.contract.samples import foreign
 from verify.cli import app
 from verify.cli.errors import UsageError
+from verify.contract.operations import Kind
 
 runner = CliRunner()
 SMALL = ("--max-tickets", "2", "--waves", "1", "--capacity", "2")
@@ -44,6 +47,27 @@ def test_the_written_contract_is_printed():
     assert result.exit_code == 0
     assert "AC-54" in result.output
     assert "AC-59" not in result.output
+
+
+def test_the_summary_counts_the_clauses_that_were_asked_for():
+    args = ("--own-rule", "strict_fifo", "--rule", "ep_ordered", "--max-tickets", "2")
+    result = run(*args, "--waves", "1", "--capacity", "2", "--clause", "AC-59", "--clause", "AC-01")
+    lines = result.output.splitlines()
+    assert re.fullmatch(r"AC-59  violated +in 3 calls  A full-stage ticket .*", lines[4])
+    assert re.fullmatch(r"AC-01  holds +\d checks  The constructor .*", lines[3])
+    assert lines[2].startswith("2 live tickets, 2 lanes, 1 wave, capacity 2, ep_size 2: ")
+    assert "violated: 2 clauses asked for, of 56: 1 holds, 1 violated" in lines
+    only = run(*args, "--waves", "1", "--capacity", "2", "--clause", "AC-01")
+    assert only.exit_code == 0
+    assert "holds: 1 clause asked for, of 56: 1 holds" in only.output.splitlines()
+    assert "AC-59" not in only.output
+
+
+def test_the_help_explains_the_words_of_a_call_sequence():
+    text = " ".join(run("--help").output.split())
+    for word in get_args(Kind):
+        assert f'"{word} ' in text
+    assert "check --context FILE.py:Class" in text
 
 
 @pytest.mark.parametrize(

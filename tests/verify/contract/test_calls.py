@@ -8,6 +8,7 @@ import pytest
 from models.contract import own_implementation
 from tests.verify.contract.samples import foreign
 from verify.contract.check import check_contract
+from verify.contract.clauses import CLAUSE
 from verify.contract.client import Bounds, Client, Position
 from verify.contract.errors import ContractInputError
 from verify.contract.explore import Finding, replay
@@ -16,6 +17,7 @@ from verify.contract.operations import format_calls, parse_calls
 from verify.contract.orders import ORDERS
 from verify.contract.reference import ContextState, Reference
 from verify.contract.session import Deviation, Profile
+from verify.contract.shortest import shortest
 from verify.contract.shrink import shrink
 from verify.contract.walk import walk
 
@@ -81,3 +83,18 @@ def test_the_script_of_a_finding_runs_and_shows_what_was_observed(tmp_path):
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     assert "expected: returns True" in script.read_text()
+
+
+def test_a_sequence_that_needs_all_its_calls_is_still_shortened():
+    """A wave keeps the stage while lanes queue; without it five calls break the same clause."""
+    calls = parse_calls(
+        "full 2.0; try 2.0; promote 2.0 > w0; full 1.0; full 1.1; full 2.0; release w0; "
+        "try 1.0; try 2.0"
+    )
+    implementation, order = own_implementation("strict_fifo"), ORDERS["lane_aware"]
+    profile, reference = Profile(3, 2), Reference(order, 3)
+    found = replay(implementation, reference, profile, calls)
+    only_shrunk = shrink(found, lambda kept: replay(implementation, reference, profile, kept))
+    short = shortest(found, implementation, order)
+    assert len(only_shrunk.calls) > len(short.calls) == 5
+    assert short.deviation.clause == found.deviation.clause == CLAUSE["busy_lane"].key
