@@ -179,7 +179,7 @@ PARTS = {
     "the last ticket is taken": (
         "            while fifo >> at and fifo >> at & ticket != lane:\n",
         "            while fifo >> at & ticket != lane or fifo >> at + width & ticket == lane:\n",
-        Scenario(lanes=2, stages=3, batches=(3, 1), ties=False),
+        Scenario(lanes=3, stages=2, batches=(2, 2, 1), ties=False),
     ),
     "a batch is not handed on": (
         "                    to = stage + 1\n",
