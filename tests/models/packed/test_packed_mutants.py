@@ -153,6 +153,7 @@ OPEN = Scenario(
 )
 WAITING = Scenario(lanes=2, stages=1, batches=(3, 2), ties=False)
 
+TAKE = "            fifo = fifo & ((1 << at) - 1) | fifo >> (at + width) << at\n"
 HASH_AND_COMPARE = SOURCE[
     SOURCE.index("    h = low") : SOURCE.index("            break\n        at = ")
 ]
@@ -176,11 +177,8 @@ PARTS = {
         THREE,
     ),
     "an arrival has no ticket": ("        fifo |= arrives << at\n", "        pass\n", BASE),
-    "the last ticket is taken": (
-        "            while fifo >> at and fifo >> at & ticket != lane:\n",
-        "            while fifo >> at & ticket != lane or fifo >> at + width & ticket == lane:\n",
-        Scenario(lanes=3, stages=2, batches=(2, 2, 1), ties=False),
-    ),
+    "no ticket is taken": (TAKE, "            pass\n", BASE),
+    "the next ticket is taken": (TAKE, "            at += width\n" + TAKE, BASE),
     "a batch is not handed on": (
         "                    to = stage + 1\n",
         "                    to = -1\n",
@@ -240,7 +238,11 @@ def test_broken_parts_differ_from_the_core(name, plant, monkeypatch):
     before, after, scenario = PARTS[name]
     plant(before, after)
     monkeypatch.setattr(lanes, "MEMO_BYTES", 1200)  # a small index: its places are shared
-    assert packed(scenario) != reference(scenario, 8000)
+    try:
+        found = packed(scenario)
+    except RuntimeError:  # a ticket that is not there, a field that overflows: noticed too
+        found = None
+    assert found != reference(scenario, 8000)
 
 
 REDUCTIONS = {
