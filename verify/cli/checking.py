@@ -42,6 +42,7 @@ from models.subjects import (
 )
 from models.view import describe_event
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
+from models.wakeups import schedule_lines
 from verify.cli.errors import EngineDisagreementError
 from verify.explorer import INTERRUPTED, Exploration, explore
 from verify.fairness import Edges
@@ -470,8 +471,7 @@ def witness_of(
         classification, message = ORPHAN_TICKET, violation.message
     else:
         classification, message = INVARIANT_VIOLATION, violation.message
-    when = after_instants(violation.depth)
-    lines = explanation_lines(classification, analysis, when, message)
+    lines = schedule_lines(scenario, schedule, classification, analysis, message)
     stages = stages_of(run.system)
     encoded = _encoded(scenario, _run_of(violation), reached)
     return Witness(violation, encoded, schedule, classification, analysis, stages, lines)
