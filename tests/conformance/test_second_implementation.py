@@ -1,4 +1,4 @@
-"""The core and the checker against a second implementation of PROTOCOL.md (sections 3 to 5, 7)."""
+"""Core, both engines and liveness against a second implementation of PROTOCOL.md (3 to 5, 7)."""
 
 import random
 from itertools import product
@@ -6,9 +6,12 @@ from itertools import product
 import pytest
 
 from models.groups import GroupScenario
+from models.packed.lanes import outside_domain
 from models.scenario import Scenario
 from tests.conformance.second import Graph, Groups, Lanes, TooLargeError
 from verify.cli.checking import Question, check_scenario
+from verify.cli.engines import EngineOptions, check_packed
+from verify.limits import Limits
 
 RULES = ("strict_fifo", "lane_aware", "ep_ordered", "late_ticket")
 STAND_INS = ("standard", "withdraw_joined", "blocked_is_idle")
@@ -17,7 +20,11 @@ MOST = 400
 
 
 def counts(scenario):
-    data = check_scenario(scenario, question=Question("drained")).to_json()
+    return figures(check_scenario(scenario, question=Question("drained")))
+
+
+def figures(result):
+    data = result.to_json()
     assert data["complete"]
     assert data["violation"] in (None, "drained")
     return data["states"], data["transitions"], data["violating_states"], data["depth"]
@@ -71,6 +78,9 @@ def compare_lanes(seed, most):
         except TooLargeError:
             continue
         assert counts(scenario) == graph.counts(), scenario
+        if outside_domain(scenario) is None:
+            packed = check_packed(scenario, EngineOptions("packed"), Limits(), None, False)
+            assert figures(packed) == graph.counts(), scenario
         return
 
 
