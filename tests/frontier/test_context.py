@@ -590,3 +590,75 @@ def test_snapshots_hold_no_history_and_restore_everything_else():
     unbound = make()
     unbound.restore(make().snapshot())
     assert (unbound.joinable_forward_group_id, unbound.forward_group_bound) == (0, False)
+
+
+def test_an_operation_has_one_ticket_whichever_way_it_is_minted():
+    context = make(capacity=3)
+    first, _ = admitted(context, "a", "b")
+    world = {"participant_ep_ids": (0, 1)}
+    for call in (
+        lambda: context.enqueue_ep_wave(operation_id="b", **world),
+        lambda: context.replace_full_stage_owners_with_ep_wave([first], operation_id="b", **world),
+        lambda: make_wave(context, first, participant_ep_ids=(0,)),
+    ):
+        before = observable(context)
+        with pytest.raises(ValueError, match=r"already queued or active: 'b'|0 \.\.\. 1 in order"):
+            call()
+        assert observable(context) == before
+
+
+def test_a_wave_stays_active_while_an_owner_beside_it_leaves():
+    context = make(capacity=3)
+    first, second = admitted(context, "a", "b")
+    wave = context.replace_full_stage_owners_with_ep_wave(
+        [first], operation_id="w", participant_ep_ids=(0, 1)
+    )
+    context.release(second)
+    assert context.active_scope == EP_WAVE
+    late = context.enqueue_full_stage(operation_id="c")
+    assert [r.reason for r in context.refusals(late)] == ["ep_wave_active"]
+    context.release(dataclasses.replace(wave))  # an equal ticket is the same ticket
+    assert context.is_idle
+    assert context.try_acquire(late)
+
+
+def test_groups_are_numbered_on_and_the_seal_is_a_boolean():
+    context = make()
+    for group in range(3):
+        (owner,) = admitted(context, "a")
+        assert context.bind_forward_group(owner) == group
+        wave = make_wave(context, owner, participant_ep_ids=(0, 1))
+        assert context.forward_group_sealed is True
+        assert context.joinable_forward_group_id == group + 1
+        (owner,) = context.replace_ep_wave_with_full_stage_owners(wave, operation_ids=["a"])
+        assert owner.participant_ep_ids == ()
+        context.release(owner)
+        assert context.forward_group_sealed is False
+
+
+def test_a_transition_within_full_stage_scope_takes_no_participants():
+    context = make()
+    (owner,) = admitted(context, "a")
+    with pytest.raises(ValueError, match=r"^participant_ep_ids must be a sequence, got 7$"):
+        context.transition_active_scope(
+            owner, operation_id="b", scope=FULL_STAGE_WORLD, participant_ep_ids=7
+        )
+    after = context.transition_active_scope(owner, operation_id="b", scope=FULL_STAGE_WORLD)
+    assert after == StageAdmissionTicket(0, 1, 1, "b", FULL_STAGE_WORLD, ())
+    assert context.active_tickets == (after,)
+    assert not context.forward_group_sealed
+
+
+def test_a_restored_wave_keeps_everybody_out():
+    context = make()
+    owners = admitted(context, "a", "b")
+    context.replace_full_stage_owners_with_ep_wave(
+        owners, operation_id="w", participant_ep_ids=(0, 1)
+    )
+    context.enqueue_full_stage(operation_id="c")
+    copy = make()
+    tickets = copy.restore(context.snapshot())
+    assert [r.reason for r in copy.refusals(tickets["c"])] == ["ep_wave_active"]
+    assert not copy.try_acquire(tickets["c"])
+    copy.release(tickets["w"])
+    assert copy.try_acquire(tickets["c"])

@@ -228,8 +228,8 @@ def test_open_arrivals_wait_one_by_one():
 
 
 def test_a_burst_wakes_lanes_with_work_the_first_one_last():
-    workload = FiniteWorkload([["prefill"], [], ["prefill"], ["prefill"]])
-    assert workload.start() == [Event("lane_schedule", lane) for lane in (2, 3, 0)]
+    workload = FiniteWorkload([["prefill"], ["prefill"], [], ["prefill"]])
+    assert workload.start() == [Event("lane_schedule", lane) for lane in (1, 3, 0)]
     assert workload.next_batch(0) == Batch(0, 0)
 
 
