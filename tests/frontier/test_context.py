@@ -485,7 +485,8 @@ def make_wave(context, ticket, **given):
 
 
 def test_the_constructor_says_what_it_needs():
-    for name, least in (("replica_id", 0), ("stage_id", 0), ("ep_size", 1)):
+    leasts = {"replica_id": 0, "stage_id": 0, "ep_size": 1, "full_stage_capacity": 1}
+    for name, least in leasts.items():
         arguments = {"replica_id": 0, "stage_id": 0, "ep_size": 1, name: -1}
         with pytest.raises(ValueError, match=r".+") as caught:
             StageExecutionContext(**arguments)
@@ -538,7 +539,10 @@ def test_every_obstacle_is_told_at_once():
         ("capacity", (restored,), "any"),
         ("sealed", (restored,), "all"),
     ]
-    assert [r.reason for r in context.refusals(queued)] == ["owners_active", "behind"]
+    assert [(r.reason, r.blockers) for r in context.refusals(queued)] == [
+        ("owners_active", (restored,)),
+        ("behind", (head,)),
+    ]
 
 
 def test_a_wave_beside_an_owner_leaves_its_slot_to_the_capacity():
