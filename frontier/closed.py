@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, cast
 
 from frontier.context import ContextSnapshot
-from frontier.events import LANE_SCHEDULE, Batch, Event, WaveOperation
+from frontier.events import LANE_SCHEDULE, REQUEST, Batch, Event, WaveOperation
 from frontier.replica import Replica, ReplicaSnapshot, StageSnapshot
 
 FOREVER: Final = None
@@ -44,30 +44,44 @@ class ClosedWorkload:
     steps
         Steps of each request, at least 1: a prefill step, then ``steps - 1`` decode steps.
         ``FOREVER`` (None): a prefill step, then decode steps without end.
+    arrivals
+        ``burst``: every slot has its first request at the start. ``open``: the first request of
+        each slot arrives by a timed event of its own, as of a finite workload; later ones take
+        its place at once.
 
     Raises
     ------
     ValueError
-        On a number below 1.
+        On a number below 1, or other arrivals.
     """
 
-    def __init__(self, lanes: int, slots: int, steps: int | None = 1) -> None:
+    def __init__(
+        self, lanes: int, slots: int, steps: int | None = 1, arrivals: str = "burst"
+    ) -> None:
+        if arrivals not in ("burst", "open"):
+            raise ValueError(f"arrivals must be burst or open, got {arrivals!r}")
         for name, value in (("lanes", lanes), ("slots", slots), ("steps", steps)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         self._steps = steps
-        self._waiting = [[0] * slots for _ in range(lanes)]
+        self._to_arrive = slots if arrivals == "open" else 0
+        self._waiting = [[0] * (slots - self._to_arrive) for _ in range(lanes)]
         self._live: list[dict[int, int]] = [{} for _ in range(lanes)]
         self._next = [0] * lanes
 
     def start(self) -> list[Event]:
-        """``lane_schedule`` for every lane, in the order ``1, 2, ..., lanes - 1, 0``."""
+        """``lane_schedule`` for lanes ``1, 2, ..., lanes - 1, 0``, or the first requests."""
         lanes = range(len(self._waiting))
+        if self._to_arrive:
+            return [Event(REQUEST, lane) for lane in lanes for _ in range(self._to_arrive)]
         return [Event(LANE_SCHEDULE, lane) for lane in [*lanes[1:], *lanes[:1]]]
 
     def request(self, event: Event) -> int:
-        """Never: no request comes from outside."""
-        raise ValueError(f"a closed workload has no arrivals, got {event}")
+        """Let a slot of the event's lane begin: its first request has arrived."""
+        if not self._to_arrive:
+            raise ValueError(f"every slot has its first request from the start, got {event}")
+        self._waiting[event.lane].append(0)
+        return event.lane
 
     def next_batch(self, lane: int) -> Batch | None:
         """Form a batch of the slot whose turn it is, if one waits."""

@@ -18,6 +18,8 @@ from frontier.events import (
     DECODE,
     DECODE_ATTN,
     DECODE_FFN,
+    DENSE,
+    EXPERT,
     FFN_RETURN,
     GROUP,
     KV_TRANSFER,
@@ -26,7 +28,7 @@ from frontier.events import (
     Batch,
     Event,
 )
-from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica
+from frontier.ffn import FfnConfig, FfnReplica
 from frontier.replica import Replica, ReplicaConfig, batch_of
 from frontier.requests import Request
 from frontier.serving import RequestWorkload, ServingConfig

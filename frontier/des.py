@@ -60,6 +60,16 @@ class Simulation:
         """Events still to come as ``(time in ns, event)``, in handling order."""
         return [(time, event) for time, _, event in sorted(self._heap)]
 
+    @property
+    def created(self) -> list[Event]:
+        """Events still to come in the order of their creation."""
+        return [event for _, _, event in sorted(self._heap, key=lambda entry: entry[1])]
+
+    @property
+    def next_time(self) -> int | None:
+        """Time of the next event in nanoseconds, None when no event is left."""
+        return self._heap[0][0] if self._heap else None
+
     def step(self) -> Event | None:
         """Handle the next event and return it, or None when no event is left.
 
@@ -78,7 +88,13 @@ class Simulation:
             observe(self.now, event, follow)
         return event
 
-    def run(self) -> None:
-        """Handle events until none is left: the run is then complete, or it drained."""
-        while self.step() is not None:
-            pass
+    def run(self, until: int | None = None) -> None:
+        """Handle events until none is left: the run is then complete, or it drained.
+
+        Parameters
+        ----------
+        until
+            Time in nanoseconds after which nothing more is handled, None for no end.
+        """
+        while (due := self.next_time) is not None and (until is None or due <= until):
+            self.step()

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+DENSE: Final = "dense"
+"""Phase of a group that runs as one batch under one full-stage ticket."""
+
+EXPERT: Final = "expert"
+"""Phase of a group that runs as one child batch per EP lane under one EP-wave ticket."""
+
+GROUP_KINDS: Final = (DENSE, EXPERT)
+
 
 class Batch(NamedTuple):
     """One batch of a lane; opaque to the protocol but for its phase.
@@ -15,6 +23,16 @@ class Batch(NamedTuple):
     lane: int
     number: int
     phase: str = "prefill"
+
+    @property
+    def is_group(self) -> bool:
+        """Whether this is a group of a ``DECODE_FFN`` stage; its lane is then a scheduler."""
+        return self.phase in GROUP_KINDS
+
+    @property
+    def title(self) -> str:
+        """Name without the lane: ``batch 0``, or of a group ``dense group 0``."""
+        return f"{self.phase} group {self.number}" if self.is_group else f"batch {self.number}"
 
     def global_id(self, lanes: int) -> int:
         """Id that orders batches across lanes: ``number * lanes + lane``."""
@@ -79,6 +97,9 @@ ENVIRONMENT: Final = frozenset({INVALIDATE})
 """Kinds that may come from outside at any time, or never (issue 7)."""
 
 
+_LANE_WORDS: Final = {GROUP: "producer", CHILD_DONE: "EP lane"}
+
+
 class Event(NamedTuple):
     """One event of a replica, or of a cluster of them.
 
@@ -103,6 +124,12 @@ class Event(NamedTuple):
         """Whether the event has no duration."""
         return self.kind in URGENT
 
+    @property
+    def _lane_word(self) -> str:
+        """What ``lane`` counts: at a ``DECODE_FFN`` stage producers, EP lanes or schedulers."""
+        usual = "scheduler" if self.batch is not None and self.batch.is_group else "lane"
+        return _LANE_WORDS.get(self.kind, usual)
+
     def __str__(self) -> str:
         """Short form for schedules: ``attention_done(lane 1, batch 0, stage 0, layer 0)``."""
         parts = []
@@ -111,9 +138,9 @@ class Event(NamedTuple):
         if self.request >= 0:
             parts.append(f"request {self.request}")
         if self.lane >= 0:
-            parts.append(f"lane {self.lane}")
+            parts.append(f"{self._lane_word} {self.lane}")
         if self.batch is not None:
-            parts.append(f"batch {self.batch.number}")
+            parts.append(self.batch.title)
         if self.stage >= 0:
             parts.append(f"stage {self.stage}")
         if self.layer >= 0:

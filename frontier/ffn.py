@@ -16,7 +16,9 @@ from frontier.context import ContextSnapshot, StageExecutionContext
 from frontier.events import (
     CHILD_DONE,
     COMBINE_END,
+    EXPERT,
     GROUP,
+    GROUP_KINDS,
     STAGE_END,
     STAGE_SCHEDULE,
     Batch,
@@ -25,14 +27,6 @@ from frontier.events import (
 )
 from frontier.lanes import LaneStageScheduler
 from frontier.replica import batch_of
-
-DENSE: Final = "dense"
-"""A group that runs as one batch under one full-stage ticket."""
-
-EXPERT: Final = "expert"
-"""A group that runs as one child batch per EP lane under one EP-wave ticket."""
-
-GROUP_KINDS: Final = (DENSE, EXPERT)
 
 ALL_EP_LANES: Final = -1
 """``lane`` of an expert group: it belongs to no single scheduler."""

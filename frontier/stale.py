@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from frontier.closed import ClosedReplica, Renaming, renamed_batches
+from frontier.des import System
 from frontier.events import BATCH_DROPPED, INVALIDATE, Batch, Event
 from frontier.ffn import FfnConfig, FfnReplica, FfnSnapshot, GroupSource
 from frontier.replica import Replica, ReplicaConfig, ReplicaSnapshot, StageContext, batch_of
@@ -151,6 +152,30 @@ class InterruptibleReplica(Replica):
         outside = cast(Interruptions, snapshot.outside)
         self.left = outside.left
         self.stale = set(outside.stale)
+
+
+class WithInvalidations:
+    """A system to which these invalidations come: of a timed run, whose model has their times.
+
+    Parameters
+    ----------
+    system
+        An interruptible replica or stage.
+    invalidations
+        ``invalidate`` events; they are created at the start.
+    """
+
+    def __init__(self, system: System, invalidations: Sequence[Event]) -> None:
+        self._system = system
+        self._invalidations = tuple(invalidations)
+
+    def start(self) -> list[Event]:
+        """Events of the system's start, then the invalidations."""
+        return [*self._system.start(), *self._invalidations]
+
+    def handle(self, event: Event) -> list[Event]:
+        """Let the system handle an event."""
+        return self._system.handle(event)
 
 
 class InterruptibleClosedReplica(InterruptibleReplica, ClosedReplica):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from models.scenario import Scenario, ScenarioError, read_toml
+from models.scenario import ScenarioError, read_toml
 from models.subjects import AnyScenario, scenario_of
 
 CASES: Final = Path(__file__).parent / "cases"
@@ -108,21 +108,6 @@ def catalogue() -> dict[str, Case]:
     """Every case by name, in order of name."""
     cases = [load_case(path) for path in sorted(CASES.glob("*.toml"))]
     return {case.name: case for case in cases}
-
-
-def schedule_cases() -> dict[str, Scenario]:
-    """Violated cases of lanes with finite work of their own: the ones that a schedule tells whole.
-
-    A lasso has no last state to shrink to, and what comes from outside is not part of the work.
-    """
-    return {
-        case.name: case.scenario
-        for case in catalogue().values()
-        if case.expect.verdict == "violated"
-        and isinstance(case.scenario, Scenario)
-        and not case.scenario.endless
-        and not case.scenario.interrupted
-    }
 
 
 def find_case(name: str) -> Case:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from frontier.events import ARRIVE, REQUEST, Batch, Event
 from models.scenario import Scenario
-from models.schedule import Played, Schedule, event_of_json, event_to_json, play_exactly
+from models.schedule import Played, Schedule, event_to_json, play_exactly, schedule_of_json
 from verify.path import PathError
 
 FORMAT: Final = "frontier-verify"
@@ -106,8 +106,10 @@ def read_event_log(text: str) -> EventLog:
     if header.get("digest") != _digest(header["scenario"], rows):
         raise EventLogError("the log was changed: its digest differs; record the run again")
     try:
-        schedule = tuple(tuple(event_of_json(scenario, e) for e in row["due"]) for row in rows)
         times = tuple(int(row["t"]) for row in rows)
+        schedule = schedule_of_json(scenario, [row["due"] for row in rows])
+    except PathError as error:
+        raise EventLogError(f"the log does not fit its scenario: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise EventLogError(f"an instant cannot be read: {error}") from None
     return EventLog(scenario, schedule, times)
@@ -159,13 +161,19 @@ class RunRecorder:
             self.instants.append((now, []))
         self.instants[-1][1].append(event)
 
+    @property
+    def schedule(self) -> Schedule:
+        """What fell due, instant by instant."""
+        return tuple(tuple(events) for _, events in self.instants)
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Times of the instants in nanoseconds."""
+        return tuple(time for time, _ in self.instants)
+
     def log(self, scenario: Scenario) -> EventLog:
         """Return the log of a run of this very scenario."""
-        return EventLog(
-            scenario,
-            tuple(tuple(events) for _, events in self.instants),
-            tuple(time for time, _ in self.instants),
-        )
+        return EventLog(scenario, self.schedule, self.times)
 
     def protocol_log(
         self, scenario: Scenario, placed: Mapping[int, int], classification: str | None

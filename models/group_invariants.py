@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from frontier.events import Batch
-from frontier.ffn import EXPERT, FfnConfig, FfnSnapshot
+from frontier.events import EXPERT, Batch
+from frontier.ffn import FfnConfig, FfnSnapshot
 from models.quiescent import ProtocolState
 from models.waits import ORPHAN_TICKET
 from verify.properties import Property, invariant
@@ -62,8 +62,8 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
         there |= {group for group, _ in snapshot.schedulers if group is not None}
         there |= {event.batch for event in state.pending if event.batch is not None}
         for _, operation in (*snapshot.context.active, *snapshot.context.queued):
-            if operation not in there:
-                return f"a ticket is left of {operation}, which is gone: nobody will use it"
+            if isinstance(operation, Batch) and operation not in there:
+                return f"a ticket is left of {operation.title}, which is gone: nobody will use it"
         return None
 
     checks = {

@@ -23,6 +23,8 @@ class GroupGraph(LaneGraph):
             self.queued[number, 0, index] = bool(queue)
             self.waiting[number, 0, index] = bool(queue) and running is None
             self.in_flight[number, index] = bool(queue) or running is not None
+        if any(scope == EP_WAVE for scope, _ in snapshot.context.queued):
+            self.wave_waited = True
         self.wave[0, index] = any(scope == EP_WAVE for scope, _ in snapshot.context.active)
 
     def who(self, lane: int) -> str:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from frontier.events import ENVIRONMENT, STAGE_SCHEDULE, Batch, Event
-from frontier.ffn import EXPERT, FfnReplica
+from frontier.events import ENVIRONMENT, EXPERT, STAGE_SCHEDULE, Batch, Event
+from frontier.ffn import FfnReplica
 from models.waits import NO_EVENT, NO_WAKE_UP, ORPHAN_TICKET, PRESENTED_BY, REFUSED
 from verify.waitfor import Wait, WaitFor, analyse
-
-
-def group_name(group: Batch) -> str:
-    """Short form of a group."""
-    return f"{group.phase} group {group.number}"
 
 
 def scheduler_name(replica: FfnReplica, scheduler: int) -> str:
@@ -26,12 +21,17 @@ def scheduler_name(replica: FfnReplica, scheduler: int) -> str:
     return f"full-stage scheduler {scheduler - ep_size}"
 
 
+def ticket_name(ticket: Any) -> str:
+    """Participant: a ticket on the context."""
+    return f"ticket seq {ticket.admission_seq} ({ticket.operation_id.title})"
+
+
 def _ticket(ticket: Any) -> dict[str, Any]:
     group = ticket.operation_id
     return {
         "seq": ticket.admission_seq,
         "scope": ticket.scope,
-        "operation": group_name(group),
+        "operation": group.title,
         "lane": group.lane if group.lane >= 0 else None,
     }
 
@@ -39,7 +39,7 @@ def _ticket(ticket: Any) -> dict[str, Any]:
 def describe_group_stage(replica: FfnReplica) -> list[dict[str, Any]]:
     """Return the table of the one stage, in the form of :func:`models.view.describe_stages`.
 
-    ``lanes`` are the schedulers: EP lanes, then full-stage ones.
+    ``lanes`` are the schedulers: EP lanes, then full-stage ones, each with its name.
     """
     context = replica.context
     return [
@@ -52,6 +52,8 @@ def describe_group_stage(replica: FfnReplica) -> list[dict[str, Any]]:
             "lanes": [
                 {
                     "lane": number,
+                    "name": scheduler_name(replica, number),
+                    "work": "group",
                     "running": None if s.running is None else s.running.number,
                     "queued": [group.number for group in sorted(s.queue)],
                 }
@@ -75,8 +77,14 @@ class _GroupWaits:
                 yield from self._running(number, scheduler.running)
             elif scheduler.queue:
                 yield from self._blocked(number, scheduler.queue[0])
-        for ticket in self.replica.context.queued_tickets:
-            yield self._queued(ticket)
+        context = self.replica.context
+        for ticket in context.queued_tickets:
+            if not self._is_orphan(ticket.operation_id):
+                yield self._queued(ticket)
+        for ticket in (*context.active_tickets, *context.queued_tickets):
+            if self._is_orphan(ticket.operation_id):
+                reason = "is left of a group that is gone: nobody will present or release it"
+                yield Wait(ticket_name(ticket), (), reason, ORPHAN_TICKET)
 
     def _running(self, number: int, group: Batch) -> Iterator[Wait]:
         if (group, number) in self.moving or (group, -1) in self.moving:
@@ -84,10 +92,10 @@ class _GroupWaits:
         name = scheduler_name(self.replica, number)
         siblings = self.replica.unfinished.get(group, set()) - {number}
         if not siblings:
-            yield Wait(name, (), f"runs {group_name(group)}, which no event will end", NO_EVENT)
+            yield Wait(name, (), f"runs {group.title}, which no event will end", NO_EVENT)
             return
         targets = tuple(scheduler_name(self.replica, s) for s in sorted(siblings))
-        reason = f"has done its part of {group_name(group)} and waits for {', '.join(targets)}"
+        reason = f"has done its part of {group.title} and waits for {', '.join(targets)}"
         yield Wait(name, targets, reason, REFUSED)
 
     def _blocked(self, number: int, group: Batch) -> Iterator[Wait]:
@@ -95,7 +103,7 @@ class _GroupWaits:
         ticket = replica.tickets.get(group)
         if ticket is None or replica.context.is_active(ticket):
             what = "has no ticket" if ticket is None else "holds the stage already"
-            reason = f"has {group_name(group)}, which {what}, and no event is left to present it"
+            reason = f"has {group.title}, which {what}, and no event is left to present it"
             yield Wait(name, (), reason, NO_WAKE_UP)
             return
         refusals = replica.context.refusals(ticket)
@@ -104,9 +112,7 @@ class _GroupWaits:
             yield Wait(name, (), reason, NO_WAKE_UP)
         for refusal in refusals:
             behind = refusal.reason == "behind"
-            targets = tuple(
-                self._ticket_name(t) if behind else self._holder(t) for t in refusal.blockers
-            )
+            targets = tuple(ticket_name(t) if behind else self._holder(t) for t in refusal.blockers)
             why = f"it stands behind {targets[0]}" if behind else f"{targets[0]} holds the stage"
             reason = f"is refused (seq {ticket.admission_seq}): {why}"
             yield Wait(name, targets, reason, REFUSED, refusal.mode)
@@ -118,17 +124,18 @@ class _GroupWaits:
             for n, s in enumerate(self.replica.schedulers)
             if group in s.queue
         ]
-        if not names:
-            reason = "is left of a group that is gone: nobody will present it"
-            return Wait(self._ticket_name(ticket), (), reason, ORPHAN_TICKET)
         reason = f"is presented by {' or '.join(names)}"
-        return Wait(self._ticket_name(ticket), tuple(names), reason, PRESENTED_BY, "any")
+        return Wait(ticket_name(ticket), tuple(names), reason, PRESENTED_BY, "any")
 
-    def _ticket_name(self, ticket: Any) -> str:
-        return f"ticket seq {ticket.admission_seq} ({group_name(ticket.operation_id)})"
+    def _is_orphan(self, group: Any) -> bool:
+        """Whether nothing of a group is left but its ticket."""
+        there = any(s.running == group or group in s.queue for s in self.replica.schedulers)
+        return not there and all(group != moving for moving, _ in self.moving)
 
     def _holder(self, ticket: Any) -> str:
         group = ticket.operation_id
+        if self._is_orphan(group):
+            return ticket_name(ticket)
         return scheduler_name(self.replica, 0 if group.phase == EXPERT else group.lane)
 
 
@@ -144,7 +151,7 @@ def group_note(replica: FfnReplica, event: Event, follow: Sequence[Event]) -> st
     name, scheduler = scheduler_name(replica, event.lane), replica.schedulers[event.lane]
     if follow:
         group = follow[0].batch
-        return "" if group is None else f"{name} runs {group_name(group)}"
+        return "" if group is None else f"{name} runs {group.title}"
     if scheduler.busy or not scheduler.queue:
         return "nothing to do"
     waits = _GroupWaits(replica, ())._blocked(event.lane, scheduler.queue[0])

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final
 
-from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from frontier.events import DENSE, EXPERT
+from frontier.ffn import FfnConfig, FfnReplica, ScriptedGroups
 from frontier.stale import STALE_RULES, UNLIMITED, InterruptibleFfn
 from models.rules import RuleError, admission_rule, is_own_rule
 from models.scenario import (

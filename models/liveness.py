@@ -26,11 +26,13 @@ from models.quiescent import ProtocolState
 from models.waits import WAVE_ORDER
 from verify.bounds import most_during_wait
 from verify.fairness import Compassion, Edges, Fairness, Index, Justice, Mask
+from verify.limits import Watch, watch_nothing
 from verify.liveness import Lasso, LeadsTo, find_lasso, path_to_transition
 
 PROGRESS: Final = "progress"
 STARVATION: Final = "starvation"
 FAIRNESS: Final = ("weak", "strong", "none")
+WAVE_PASSED: Final = "a queued EP wave is overtaken"
 
 LIVELOCK: Final = "livelock"
 PARTIAL_DEADLOCK: Final = "partial_deadlock"
@@ -62,10 +64,15 @@ class LaneGraph:
     queues_waves = False
     """Whether EP waves have tickets of their own in the FIFO."""
 
+    wave_waited = False
+    """Whether in some state an EP wave is queued."""
+
     def __init__(
         self, edges: Edges, states: Sequence[ProtocolState], lanes: int, stages: int
     ) -> None:
         self.edges = edges
+        self.beyond: Callable[[int], bool] = lambda _lane: False
+        """Whether a lane can still end a batch on ways out of this graph; a whole one has none."""
         self.lanes = lanes
         self.stages = stages
         shape = (lanes, stages, len(states))
@@ -178,6 +185,8 @@ class LaneGraph:
 
     def stuck(self, lane: int) -> Mask:
         """States in which the lane has work but can never end a batch again, whatever happens."""
+        if self.beyond(lane):
+            return np.zeros(self.edges.states, dtype=np.bool_)
         stuck: Mask = self.in_flight[lane] & ~self._can_reach(self._served(lane))
         return stuck
 
@@ -243,8 +252,8 @@ class Finding:
     """One liveness property judged.
 
     ``lasso`` violates it under the assumed fairness (None: it holds), ``control`` without any
-    assumption: a property whose control is None would hold vacuously, whatever is fair.
-    ``classification`` is None if the property holds or the lasso's run ends.
+    assumption. ``classification`` is None if the property holds or the lasso's run ends;
+    ``vacuous`` says that nothing was ever owed: no state asks anything of any run.
     """
 
     name: str
@@ -254,6 +263,7 @@ class Finding:
     lasso: Lasso | None
     classification: str | None
     control: Lasso | None
+    vacuous: bool = False
 
     @property
     def rank(self) -> tuple[int, bool, int]:
@@ -281,17 +291,28 @@ class Liveness:
         return tuple(sorted(found, key=lambda finding: finding.rank))
 
 
-def judge_liveness(graph: LaneGraph, names: Sequence[str], fairness: str) -> Liveness:
-    """Judge the liveness properties of these names under the named fairness."""
+def judge_liveness(
+    graph: LaneGraph, names: Sequence[str], fairness: str, watch: Watch = watch_nothing
+) -> Liveness:
+    """Judge the liveness properties of these names under the named fairness.
+
+    Raises
+    ------
+    verify.limits.LimitReachedError
+        If ``watch`` says so between two properties.
+    """
     assumed, nothing = graph.fairness(fairness), graph.fairness("none")
-    findings = tuple(_judge(graph, prop, assumed, nothing) for prop in graph.properties(names))
+    findings = []
+    for prop in graph.properties(names):
+        watch()
+        findings.append(_judge(graph, prop, assumed, nothing))
     if STARVATION in names and graph.queues_waves:
-        findings += (_wave_order(graph),)
-    overtaken = tuple(
-        tuple(graph.overtaken(lane, stage) for stage in range(graph.stages))
-        for lane in range(graph.lanes)
-    )
-    return Liveness(fairness, findings, overtaken)
+        findings.append(_wave_order(graph))
+    overtaken = []
+    for lane in range(graph.lanes):
+        watch()
+        overtaken.append(tuple(graph.overtaken(lane, stage) for stage in range(graph.stages)))
+    return Liveness(fairness, tuple(findings), tuple(overtaken))
 
 
 def _wave_order(graph: LaneGraph) -> Finding:
@@ -300,8 +321,8 @@ def _wave_order(graph: LaneGraph) -> Finding:
     This is safety: fairness plays no part, and so there is no control without it.
     """
     lasso = path_to_transition(graph.edges, graph.marked(WAVE_OVERTAKEN))
-    message = "a queued EP wave is overtaken"
-    return Finding(WAVE_ORDER, -1, -1, message, lasso, None if lasso is None else WAVE_ORDER, None)
+    found = None if lasso is None else WAVE_ORDER
+    return Finding(WAVE_ORDER, -1, -1, WAVE_PASSED, lasso, found, None, not graph.wave_waited)
 
 
 def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:
@@ -317,6 +338,7 @@ def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fai
         edges = graph.edges.walk(lasso.entry, lasso.cycle)
         classification = class_of_lasso(graph, prop.lane, edges)
     control = find_lasso(graph.edges, prop.leads_to, nothing)
+    vacuous = not prop.leads_to.trigger.any()
     return Finding(
-        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control
+        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control, vacuous
     )

@@ -61,9 +61,14 @@ class Marker:
         """Start a transition."""
         self._marks = [Mark(OLDEST_FIRED)] if 0 in action else []
 
-    def label(self) -> Hashable:
-        """Return the marks since the last :meth:`begin`."""
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The marks since the last :meth:`begin`."""
         return tuple(self._marks)
+
+    def label(self) -> Hashable:
+        """Return the marks as the label of a transition."""
+        return self.marks
 
     def __call__(self, system: Any, event: Event, follow: Sequence[Event]) -> None:
         """Look at one handled event."""

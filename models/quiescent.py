@@ -96,7 +96,9 @@ class QuiescentRun:
 
     def __init__(self, system: CheckableSystem, observers: Sequence[Observer] = ()) -> None:
         self.system = system
+        # Asked once: such questions of a protocol are slow, and states are asked for often.
         self._interrupted = system if isinstance(system, InterruptedSystem) else None
+        self._endless = system if isinstance(system, EndlessSystem) else None
         self.pending: list[Event] = []
         self.failure: CoreError | None = None
         self.observers = tuple(observers)
@@ -163,10 +165,9 @@ class QuiescentRun:
     def state(self) -> ProtocolState:
         """Return the quiescent state reached, without history."""
         failed = None if self.failure is None else self.failure.event
-        system = self.system
-        if isinstance(system, EndlessSystem):
-            return ProtocolState(*system.relative(self.pending), failed)
-        return ProtocolState(system.snapshot(), tuple(self.pending), failed)
+        if self._endless is not None:
+            return ProtocolState(*self._endless.relative(self.pending), failed)
+        return ProtocolState(self.system.snapshot(), tuple(self.pending), failed)
 
     def restore(self, state: ProtocolState) -> None:
         """Go to a state; sequence numbers start again."""

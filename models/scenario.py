@@ -58,7 +58,8 @@ class Scenario:
     admission, stand_in, rooms
         Names of the rules, or ``FILE.py:Name`` for one of your own.
     arrivals
-        ``burst`` (all at the start) or ``open`` (each at any time).
+        ``burst`` (all at the start) or ``open`` (each at any time; of a closed workload the first
+        request of each slot).
     phases
         Per lane the phase of each batch, ``prefill`` or ``decode``; None means all prefill.
     ties
@@ -165,8 +166,6 @@ class Scenario:
             return
         if self.phases is not None:
             raise ScenarioError("phases are of a finite workload; a closed one has steps")
-        if self.arrivals != "burst":
-            raise ScenarioError("a closed workload has no arrivals; leave out arrivals = 'open'")
         if self.batches != (self.slots,) * self.lanes:
             raise ScenarioError(
                 f"batches are of a finite workload; a closed one has slots: expected none, "
@@ -244,7 +243,7 @@ class Scenario:
 
     def _make_slots(self) -> ClosedWorkload:
         steps = FOREVER if isinstance(self.steps, str) else self.steps
-        return ClosedWorkload(self.lanes, self.slots, steps)
+        return ClosedWorkload(self.lanes, self.slots, steps, self.arrivals)
 
     def _make_interruptible(self) -> Replica:
         rule = STALE_RULES[self.stale]

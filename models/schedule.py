@@ -9,23 +9,21 @@ on the scenario it came from a schedule reproduces itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from frontier.events import (
-    ATTENTION_DONE,
+    ENVIRONMENT,
     REQUEST,
-    STAGE_END,
-    WAVE_END,
-    Batch,
     Event,
 )
 from frontier.replica import Replica
 from models.quiescent import QuiescentModel, QuiescentRun
 from models.scenario import Scenario, ScenarioError
+from models.subjects import AnyScenario, waits_of
 from models.view import describe_event
-from models.waits import CORE_ERROR, classify, lane_waits
+from models.waits import CORE_ERROR, classify
 from verify.path import EncodedPath, PathError, encode, fingerprint
 from verify.waitfor import WaitFor
 
@@ -33,6 +31,8 @@ Instant = tuple[Event, ...]
 """Timed events that fall due together, in order of creation."""
 
 Schedule = tuple[Instant, ...]
+
+OTHER_VERSION: Final = "the path is of another version of the protocol"
 
 UNRANKED: Final = 1 << 60
 
@@ -91,7 +91,7 @@ def ranks_of(schedule: Schedule, lanes: int) -> dict[Key, int]:
 class Played:
     """A run to its end: the schedule that was really done, and the live run in its last state."""
 
-    scenario: Scenario
+    scenario: AnyScenario
     schedule: Schedule
     run: QuiescentRun
 
@@ -111,7 +111,7 @@ class Played:
 
     def analysis(self) -> WaitFor:
         """Who waits for whom in the last state."""
-        return lane_waits(self.replica, self.run.pending)
+        return waits_of(self.run.system, self.run.pending)
 
     @property
     def classification(self) -> str | None:
@@ -138,7 +138,7 @@ def violation_class(run: QuiescentRun) -> str | None:
         return CORE_ERROR
     if run.pending or run.system.is_complete:
         return None
-    return classify(lane_waits(replica_of(run), run.pending))
+    return classify(waits_of(run.system, run.pending))
 
 
 def _rank(keys: tuple[Key, ...], ranks: Ranks) -> int:
@@ -147,18 +147,24 @@ def _rank(keys: tuple[Key, ...], ranks: Ranks) -> int:
     return max(known) if known else UNRANKED
 
 
-def play(scenario: Scenario, ranks: Ranks) -> Played:
-    """Run a scenario to its end, always firing what has the lowest rank."""
+def play(
+    scenario: Scenario, ranks: Ranks, until: Callable[[QuiescentRun], bool] | None = None
+) -> Played:
+    """Run finite work to its end, always firing what has the lowest rank.
+
+    Parameters
+    ----------
+    scenario, ranks
+        What is run, and what guides it.
+    until
+        Says of each state, the first one too, whether to stop there.
+    """
     run = QuiescentRun(scenario.make_replica())
     run.begin()
     schedule: list[Instant] = []
     arrived = [0] * scenario.lanes
-    while run.pending and run.failure is None:
-        found = [_rank(keys, ranks) for keys in keyed(run.pending, arrived)]
-        lowest = min(found)
-        due = [position for position, rank in enumerate(found) if rank == lowest]
-        if lowest == UNRANKED or not scenario.ties:
-            del due[1:]
+    while run.pending and run.failure is None and not (until is not None and until(run)):
+        due = _lowest(run.pending, ranks, arrived, scenario.ties)
         instant = tuple(run.pending[position] for position in due)
         for event in instant:
             if event.kind == REQUEST:
@@ -168,7 +174,18 @@ def play(scenario: Scenario, ranks: Ranks) -> Played:
     return Played(scenario, tuple(schedule), run)
 
 
-def play_exactly(scenario: Scenario, schedule: Schedule) -> Played:
+def _lowest(
+    pending: Sequence[Event], ranks: Ranks, arrived: Sequence[int], ties: bool
+) -> list[int]:
+    """Positions of what falls due next: an event from outside by itself, and only if ranked."""
+    found = [_rank(keys, ranks) for keys in keyed(pending, arrived)]
+    lowest = min(found)
+    due = [position for position, rank in enumerate(found) if rank == lowest]
+    alone = lowest == UNRANKED or not ties or pending[due[0]].kind in ENVIRONMENT
+    return due[:1] if alone else [at for at in due if pending[at].kind not in ENVIRONMENT]
+
+
+def play_exactly(scenario: AnyScenario, schedule: Schedule) -> Played:
     """Fire exactly these instants; within an instant the core's order of creation holds.
 
     Raises
@@ -204,8 +221,24 @@ def positions_of(instant: Instant, pending: Sequence[Event], number: int) -> tup
     return tuple(sorted(positions))
 
 
-def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
-    """Replay an encoded path of the scenario.
+def walk_path(scenario: AnyScenario, path: EncodedPath) -> Played:
+    """Replay an encoded path of the scenario; see :func:`walk`."""
+    model = QuiescentModel(scenario.make_replica, scenario.ties)
+    schedule, run = walk(model, path, why_differs(scenario))
+    return Played(scenario, schedule, run)
+
+
+def walk(
+    model: QuiescentModel, path: EncodedPath, why: str = OTHER_VERSION
+) -> tuple[Schedule, QuiescentRun]:
+    """Replay an encoded path on a model; return its schedule and the live run at its end.
+
+    Parameters
+    ----------
+    model, path
+        What is replayed on what.
+    why
+        Why it may go another way, for the message.
 
     Raises
     ------
@@ -213,7 +246,6 @@ def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
         If it takes actions that are not enabled or ends in another state than recorded: it is of
         another version of the protocol.
     """
-    model = QuiescentModel(scenario.make_replica, scenario.ties)
     run = model.begin()
     schedule: list[Instant] = []
     for number, taken in enumerate(path.actions, start=1):
@@ -221,20 +253,27 @@ def walk_path(scenario: Scenario, path: EncodedPath) -> Played:
         if not 0 <= taken < len(actions):
             raise PathError(
                 f"step {number} takes action {taken}, but only {len(actions)} are enabled there: "
-                f"the path is of another version of the protocol"
+                f"{why}"
             )
         schedule.append(tuple(run.pending[position] for position in actions[taken]))
         run.fire(actions[taken])
     if fingerprint(run.state()) != path.fingerprint:
-        raise PathError(
-            "the path ends in another state than the one it was recorded with: it is of another "
-            "version of the protocol"
+        raise PathError(f"the path ends in another state than the one it was recorded with: {why}")
+    return tuple(schedule), run
+
+
+def why_differs(scenario: AnyScenario) -> str:
+    """Say why a path goes another way than when it was recorded."""
+    if scenario.runs_foreign_code:
+        return (
+            "the rule or context of your own, which its scenario names, answers otherwise now than "
+            "when the path was recorded; check the scenario again"
         )
-    return Played(scenario, tuple(schedule), run)
+    return OTHER_VERSION
 
 
-def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:
-    """Encode a schedule as a path string that ``replay`` takes.
+def encode_schedule(scenario: AnyScenario, schedule: Schedule, repeats: int = 0) -> str:
+    """Encode a schedule, whose last instants may repeat for ever, as a path for ``replay``.
 
     Raises
     ------
@@ -245,9 +284,10 @@ def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:
     run = model.begin()
     numbers = []
     for number, instant in enumerate(schedule, start=1):
-        if scenario.ties and len(run.pending) > WIDEST:
+        timed = sum(event.kind not in ENVIRONMENT for event in run.pending)
+        if scenario.ties and timed > WIDEST:
             raise PathError(
-                f"instant {number} is one of the ties of {len(run.pending)} pending events, too "
+                f"instant {number} is one of the ties of {timed} pending events, too "
                 f"many to number; shrink the schedule first"
             )
         positions = positions_of(instant, run.pending, number)
@@ -258,7 +298,8 @@ def encode_schedule(scenario: Scenario, schedule: Schedule) -> str:
             raise PathError(f"instant {number} has a tie, but the scenario has ties off")
         numbers.append(fired.index(events))
         run.fire(positions)
-    path = EncodedPath(scenario.to_compact(), 0, tuple(numbers), fingerprint(run.state()))
+    mark = fingerprint(run.state())
+    path = EncodedPath(scenario.to_compact(), 0, tuple(numbers), mark, repeats)
     return encode(path)
 
 
@@ -275,51 +316,37 @@ def schedule_to_json(schedule: Schedule) -> list[list[dict[str, Any]]]:
     return [[event_to_json(event) for event in instant] for instant in schedule]
 
 
-def event_of_json(scenario: Scenario, values: object) -> Event:
-    """Read what :func:`event_to_json` wrote.
-
-    Raises
-    ------
-    ScenarioError
-        If it is no timed event of the scenario.
-    """
-    try:
-        if not isinstance(values, Mapping):
-            raise TypeError
-        kind = values["kind"]
-        if kind == REQUEST:
-            return Event(REQUEST, _lane(scenario, values["lane"]))
-        if kind == WAVE_END:
-            members = tuple(_batch(scenario, b["lane"], b["batch"]) for b in values["batches"])
-            return Event(WAVE_END, -1, None, values["stage"], values["layer"], members=members)
-        if kind in (ATTENTION_DONE, STAGE_END):
-            batch = _batch(scenario, values["lane"], values["batch"])
-            return Event(kind, batch.lane, batch, values["stage"], values.get("layer", -1))
-    except (KeyError, TypeError, IndexError):
-        pass
-    raise ScenarioError(f"{values!r} is no timed event of the scenario {scenario.to_compact()}")
-
-
-def _lane(scenario: Scenario, lane: int) -> int:
-    if not 0 <= lane < scenario.lanes:
-        raise IndexError(lane)
-    return lane
-
-
-def _batch(scenario: Scenario, lane: int, number: int) -> Batch:
-    if number < 0:
-        raise IndexError(number)
-    return Batch(_lane(scenario, lane), number, scenario.batch_phases[lane][number])
-
-
-def schedule_of_json(scenario: Scenario, instants: object) -> Schedule:
-    """Read what :func:`schedule_to_json` wrote.
+def schedule_of_json(scenario: AnyScenario, instants: object) -> Schedule:
+    """Read what :func:`schedule_to_json` wrote, by playing it: an event is what is pending.
 
     Raises
     ------
     ScenarioError
         If it is no list of instants with events of the scenario.
+    verify.path.PathError
+        If an event is not pending when its turn comes.
     """
     if not isinstance(instants, list) or not all(isinstance(own, list) for own in instants):
         raise ScenarioError("a schedule is a list of instants, each a list of events")
-    return tuple(tuple(event_of_json(scenario, event) for event in own) for own in instants)
+    run = QuiescentRun(scenario.make_replica())
+    run.begin()
+    schedule: list[Instant] = []
+    for number, own in enumerate(instants, start=1):
+        positions = _positions_described(own, run.pending, number)
+        schedule.append(tuple(run.pending[position] for position in positions))
+        run.fire(positions)
+    return tuple(schedule)
+
+
+def _positions_described(
+    own: Sequence[object], pending: Sequence[Event], number: int
+) -> tuple[int, ...]:
+    """Positions of the pending events that these JSON values describe."""
+    free = [(at, event_to_json(event)) for at, event in enumerate(pending)]
+    positions = []
+    for values in own:
+        at = next((i for i, (_, known) in enumerate(free) if known == values), None)
+        if at is None:
+            raise PathError(f"instant {number}: {values!r} is no event that is pending there")
+        positions.append(free.pop(at)[0])
+    return tuple(sorted(positions))

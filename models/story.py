@@ -1,20 +1,20 @@
-"""A schedule of a lane replica told step by step (issue 5)."""
+"""A schedule told step by step, of a lane replica or of a stage fed by groups (issue 5)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from frontier.events import Event
 from models.explanation import Narrator
 from models.quiescent import Action, ProtocolState, QuiescentRun, enabled_actions
-from models.scenario import Scenario
-from models.schedule import WIDEST, Schedule, positions_of, replica_of
-from models.shrinking import BoundedModel
-from models.view import describe_stages
-from models.waits import PRESENTED_BY, lane_waits
+from models.schedule import WIDEST, Schedule, positions_of
+from models.subjects import AnyScenario, stages_of, waits_of
+from models.trials import BoundedModel
+from models.waits import PRESENTED_BY
 from verify.explorer import explore
 from verify.fate import Fates, fates_of, point_of_no_return
 from verify.graph import Graph
@@ -39,7 +39,7 @@ PENDING: Final = "events to come"
 
 def state_parts(run: QuiescentRun) -> tuple[Part, ...]:
     """Return the parts of a live state: per stage its context, rooms and lanes; pending events."""
-    parts = [part for stage in describe_stages(replica_of(run)) for part in _stage_parts(stage)]
+    parts = [part for stage in stages_of(run.system) for part in _stage_parts(stage)]
     pending = Counter(map(str, run.pending))
     items = tuple(Item(text if n == 1 else f"{n} x {text}") for text, n in pending.items())
     return (*parts, Part(PENDING, "pending", items))
@@ -54,12 +54,13 @@ def _stage_parts(stage: dict[str, Any]) -> Iterator[Part]:
     yield Part(section, "active", tuple(Item(_ticket(t), "busy") for t in stage["active"]))
     yield Part(section, "FIFO", tuple(Item(_ticket(t), "wait") for t in stage["fifo"]))
     group = Item("sealed", "wait") if stage["sealed"] else Item("open")
-    yield Part(section, "group", (group,))
+    yield Part(section, "forward group", (group,))
     for room in stage["rooms"]:
         phase = f"{room['phase']} " if room["phase"] else ""
         yield Part(section, f"{phase}room, layer {room['layer']}", tuple(_room_items(room)))
     for lane in stage["lanes"]:
-        yield Part(section, f"lane {lane['lane']}", tuple(_lane_items(lane)))
+        name = lane.get("name", f"lane {lane['lane']}")
+        yield Part(section, name, tuple(_lane_items(lane)))
 
 
 def _room_items(room: dict[str, Any]) -> Iterator[Item]:
@@ -69,16 +70,17 @@ def _room_items(room: dict[str, Any]) -> Iterator[Item]:
 
 
 def _lane_items(lane: dict[str, Any]) -> Iterator[Item]:
+    work = lane.get("work", "batch")
     if lane["running"] is not None:
-        yield Item(f"runs batch {lane['running']}", "busy")
+        yield Item(f"runs {work} {lane['running']}", "busy")
     elif not lane["queued"]:
         yield Item("idle")
-    yield from (Item(f"batch {number} queued", "wait") for number in lane["queued"])
+    yield from (Item(f"{work} {number} queued", "wait") for number in lane["queued"])
 
 
 def waiting(run: QuiescentRun) -> Iterator[str]:
     """Say of each lane and room that cannot move now what it waits for."""
-    for wait in lane_waits(replica_of(run), run.pending).waits:
+    for wait in waits_of(run.system, run.pending).waits:
         if wait.kind != PRESENTED_BY:
             yield f"{wait.source} {wait.reason}"
 
@@ -117,10 +119,12 @@ class Known:
             at = successor
 
 
-def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | None:
-    """Explore a scenario for the fates of its states; None if it is too large or never ends."""
-    if scenario.endless:
-        return None
+def explore_fates(scenario: AnyScenario, max_states: int = MAX_STATES) -> Known | None:
+    """Explore a scenario for the fates of its states; None if it is too large.
+
+    Work that never ends has no completed states; there a state is well if a run can go on from
+    it for ever, which is so if it leads to a state that lies on a cycle.
+    """
     model = BoundedModel(scenario, max_states)
     try:
         result = explore(model, (), limits=Limits(max_states), must_terminate=False)
@@ -129,10 +133,14 @@ def explore_fates(scenario: Scenario, max_states: int = MAX_STATES) -> Known | N
     if not result.verdict.stats.complete:
         return None
     states, graph = result.states, result.graph
-    ends = [i for i in range(graph.states) if graph.offsets[i] == graph.offsets[i + 1]]
-    completed = [i for i in ends if states[i].failed is None and model.is_complete(states[i])]
+    completed = graph.states_on_cycles() if scenario.endless else _completed(model, graph, states)
     index = {state: at for at, state in enumerate(states)}
     return Known(graph, index, fates_of(graph, completed), states, scenario.ties)
+
+
+def _completed(model: BoundedModel, graph: Graph, states: Sequence[ProtocolState]) -> list[int]:
+    ends = [i for i in range(graph.states) if graph.offsets[i] == graph.offsets[i + 1]]
+    return [i for i in ends if states[i].failed is None and model.is_complete(states[i])]
 
 
 def listable_actions(state: ProtocolState, ties: bool) -> tuple[Sequence[Action], int]:
@@ -162,7 +170,7 @@ def _tone(note: str) -> str:
 class _Teller:
     """Steps a live run and notes what a reader sees."""
 
-    def __init__(self, scenario: Scenario, known: Known | None, instants: int) -> None:
+    def __init__(self, scenario: AnyScenario, known: Known | None, instants: int) -> None:
         self.scenario = scenario
         self.known = known
         self.narrator = Narrator()
@@ -205,7 +213,7 @@ class _Teller:
         return tuple(choices), unlisted
 
 
-def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -> Story:
+def tell(scenario: AnyScenario, schedule: Schedule, max_states: int = MAX_STATES) -> Story:
     """Tell a schedule step by step; the fates of its states if the graph is small enough.
 
     Parameters
@@ -224,7 +232,7 @@ def tell(scenario: Scenario, schedule: Schedule, max_states: int = MAX_STATES) -
 
 
 def tell_known(
-    scenario: Scenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
+    scenario: AnyScenario, schedule: Schedule, known: Known | None, max_states: int = MAX_STATES
 ) -> Story:
     """Tell a schedule of a scenario whose fates are known already, or are not to be known."""
     teller = _Teller(scenario, known, len(schedule))
@@ -241,36 +249,44 @@ def tell_known(
         run.fire(positions)
         fired = due
     teller.note(fired, ())
+    steps, endless = tuple(teller.steps), scenario.endless
     if known is None:
-        fate = (
-            "not computed: the work never ends"
-            if scenario.endless
-            else f"not computed: more than {max_states:,} states, or too many ties"
+        return Story(
+            steps, None, f"not computed: more than {max_states:,} states, or too many ties", endless
         )
-        return Story(tuple(teller.steps), None, fate)
     path = [known.index[state] for state in teller.path]
     lost = point_of_no_return(known.fates, path)
     if lost == 0 and teller.skipped:
         fate = f"lost within the first {teller.skipped} instants, which are not told"
-        return Story(tuple(teller.steps), None, fate)
+        return Story(steps, None, fate, endless)
     if lost is None:
-        return Story(tuple(teller.steps), None, "a run can still complete after the last step")
+        end = "go on for ever" if endless else "complete"
+        return Story(steps, None, f"a run can still {end} after the last step", endless)
     no_return = _no_return(teller, known, lost)
-    return Story(tuple(teller.steps), no_return, no_return.text)
+    return Story(steps, no_return, no_return.text, endless)
 
 
 def _no_return(teller: _Teller, known: Known, lost: int) -> NoReturn:
+    endless = teller.scenario.endless
     if lost == 0:
-        text = "no timing of this scenario completes: it is lost before the first instant"
+        goes = "goes on for ever" if endless else "completes"
+        text = f"no timing of this scenario {goes}: it is lost before the first instant"
         return NoReturn(0, text, ())
-    healthy = tuple(known.healthy(teller.path[lost - 1]))
     step, before = teller.steps[lost], teller.steps[lost - 1]
+    # A state on a cycle is well itself; there any instant that keeps it so will do.
+    staying = (choice.events for choice in before.choices if choice.completes)
+    healthy = tuple(known.healthy(teller.path[lost - 1])) or tuple(islice(staying, 1))
     good = sum(choice.completes is True for choice in before.choices)
+    more = f"{len(healthy)} more instant{'s' if len(healthy) != 1 else ''}"
+    goes = "goes on for ever" if endless else "completes"
+    end = f"and completes in {more}, this one included"
+    if endless:
+        end = "and can then go on for ever"
+    there = "let a run go on" if endless else "lead to an end"
     instead = " together with ".join(healthy[0])
     text = (
         f"after instant {step.number} ({' together with '.join(step.fired)}) no continuation "
-        f"completes. Before it, {good} of {len(before.choices)} possible instants still lead to "
-        f"an end: a healthy run lets {instead} fall due there instead, and completes after "
-        f"{len(healthy)} instants"
+        f"{goes}. Before it, {good} of {len(before.choices)} possible instants still {there}: a "
+        f"healthy run lets {instead} fall due there instead, {end}"
     )
     return NoReturn(step.number, text, healthy)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from frontier.des import Simulation
 from frontier.events import (
     ARRIVE,
     ATTENTION_DONE,
@@ -107,8 +106,8 @@ def timeline_of(witness: Witness, begin: int = 0) -> Timeline:
     Waits that never end reach a fifth of the time since ``begin`` (ns) beyond the last event.
     """
     recorder = TimelineRecorder()
-    simulation = Simulation(witness.scenario.make_replica(), witness.model(), (recorder,))
+    simulation = witness.simulation(witness.scenario.make_replica(), (recorder,))
     with suppress(CoreError):
-        simulation.run()
+        simulation.run(witness.until)
     end = simulation.now + max(1_000_000, (simulation.now - begin) // 5)
     return Timeline(recorder.finish(end), end)

@@ -1,8 +1,8 @@
 """Builds ``reports/counterexamples.md`` and its pages: ``python -m reports.counterexamples``.
 
-Every violated case of the catalogue that a schedule tells whole is shrunk, given times, run again
-by the simulator and by ``replay``, and reported as a page of its own; cases that shrink to the
-same counterexample share a page. The others are checked and told step by step.
+Every violated case of the catalogue, whether a state or a run violates, is shrunk, given times,
+run again by the simulator and by ``replay``, and reported as a page of its own; cases that shrink
+to the same counterexample share a page.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from pathlib import Path
 
 import jinja2
 
-from models.catalogue import Case, catalogue, schedule_cases
+from models.catalogue import Case, catalogue
+from models.counterexample import Counterexample
+from models.recorded import recorded_counterexample
 from models.regression import decides, find_repair
 from models.scenario import Scenario
-from models.schedule import walk_path
-from models.shrinking import Counterexample, Shrunk, shrink
-from models.witness import confirm
-from verify.cli.checking import Question, check_scenario, open_path
-from verify.cli.dossier import Dossier, dossier_of_example
+from models.shrinking import Shrunk, shrink
+from models.subjects import AnyScenario
+from models.witness import ROUNDS, confirm
+from verify.cli.checking import Question, open_path
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.keep import rules_text
 from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
-from verify.cli.report import check_page, dossier_page
+from verify.cli.report import dossier_page
 from verify.files import write_bytes_atomically, write_text_atomically
 from verify.report.page import render_page
 
@@ -43,9 +45,10 @@ these times and by `replay`, both ending in the same state, and reported as a pa
 (`frontier-verify shrink CASE`, `frontier-verify explain CASE --html FILE` do the same for one).
 
 {{ rows|length }} cases shrink to {{ pages|length }} counterexamples; {{ minimal }} of \
-{{ rows|length }} are proved minimal: taking any single lane, stage, layer, batch, decode
-phase, open arrival, instant or tie away leaves no schedule to the same class of violation, all
-timings explored. The largest page has {{ (largest / 1000)|round|int }} KB.
+{{ rows|length }} are proved minimal: taking away any single lane, stage, layer, batch, slot, step,
+decode phase, open arrival, invalidation, instant or tie leaves no schedule to the same class of
+violation, all timings explored. {{ reductions }} single reductions were tried once more for that,
+from scratch. The largest page has {{ (largest / 1000)|round|int }} KB.
 
 {% for row in pictured -%}
 ## {{ row.case.title }}
@@ -63,28 +66,22 @@ Point of no return: {{ row.dossier.story.fate }}.
 {% endfor -%}
 ## Every violated case
 
-Shapes are lanes x stages x batches of each lane x layers.
+Shapes are lanes x stages x batches (or slots) of each lane x layers. A lasso's instants are those
+of its stem and of its cycle, which repeats for ever; its witness has the cycle
+{{ rounds }} times, one a period. *Replayed* says that the simulator, run on the witness, and
+`replay`, run on the path, both ended as reported. *Lost after* is the instant after which no
+continuation completes, where that can be asked.
 
-| case | class | from | to | instants | ties | minimal | witness | lost after | repaired by | page |
-|---|---|---|---|---|---|---|---|---|---|---|
+| case | class | from | to | instants | ties | minimal | witness | replayed \
+| lost after | repaired by | page |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 {% for row in rows -%}
 | `{{ row.case.name }}` | {{ row.best.classification }} | {{ shape(row.case.scenario) }} \
-| {{ shape(row.best.scenario) }} | {{ row.best.schedule|length }} | {{ row.best.ties }} \
+| {{ shape(row.best.scenario) }} | {{ length(row.best) }} | {{ row.best.ties }} \
 | {{ "proved" if row.shrunk.is_minimal else "not decided" }} \
-| {{ row.dossier.witness.assumption.replace("_", " ") }}, {{ end(row.dossier) }} ms \
-| {{ row.dossier.story.no_return.step }} | {{ row.repair }} \
+| {{ times(row.dossier) }} \
+| yes | {{ lost(row.dossier) }} | {{ row.repair }} \
 | [page](counterexamples/{{ row.page }}.html) |
-{% endfor %}
-## Cases that are not shrunk
-
-Work that never ends has no smaller finite schedule, and events from outside have no times to solve
-for. These cases are checked, explained and told step by step.
-
-| case | class | instants | page |
-|---|---|---|---|
-{% for case, data in whole -%}
-| `{{ case.name }}` | {{ data.classification }} | {{ data.depth }} \
-| [page](counterexamples/{{ case.name }}.html) |
 {% endfor -%}
 """
 
@@ -105,46 +102,77 @@ class Row:
         return self.shrunk.best
 
 
-def shape(scenario: Scenario) -> str:
-    """Lanes x stages x batches x layers, and open arrivals."""
+def shape(scenario: AnyScenario) -> str:
+    """Lanes x stages x batches x layers, and what else varies."""
+    if not isinstance(scenario, Scenario):
+        return "; ".join(" ".join(own) for own in scenario.groups)
     counts = sorted(set(scenario.batches))
     batches = str(counts[0]) if len(counts) == 1 else "+".join(map(str, scenario.batches))
-    opened = ", open" if scenario.arrivals == "open" else ""
-    return f"{scenario.lanes} x {scenario.stages} x {batches} x {scenario.layers}{opened}"
+    words = [f"{scenario.lanes} x {scenario.stages} x {batches} x {scenario.layers}"]
+    if scenario.arrivals == "open":
+        words.append("open")
+    if scenario.endless:
+        words.append("closed")
+    if scenario.steps != 1:
+        words.append(f"{scenario.steps} steps")
+    if scenario.interrupted:
+        words.append(f"invalidations {scenario.interruptions}")
+    return ", ".join(words)
 
 
-def end(dossier: Dossier) -> int:
-    """Time of the last instant of the witness, in ms."""
-    return dossier.witness.instants[-1] if dossier.witness.instants else 0
+def length(example: Counterexample) -> str:
+    """Instants; of a lasso those of its stem and of its cycle."""
+    stem = len(example.schedule) - example.repeats
+    return f"{stem} + {example.repeats} for ever" if example.repeats else str(stem)
+
+
+def times(dossier: Dossier) -> str:
+    """Assumption, and time of the last instant of the witness, or its period, in ms."""
+    witness = dossier.witness
+    if witness is None:
+        return "none: " + "; ".join(dossier.refused[-1].contradiction)
+    end = witness.instants[-1] if witness.instants else 0
+    clock = f"{end} ms" if witness.period is None else f"every {witness.period} ms"
+    return f"{witness.assumption.replace('_', ' ')}, {clock}"
+
+
+def lost(dossier: Dossier) -> str:
+    """Point of no return."""
+    no_return = dossier.story.no_return
+    return "-" if no_return is None else str(no_return.step)
 
 
 def reproduced(dossier: Dossier) -> Dossier:
     """Run the simulator on the witness and replay the path; both must end as reported."""
+    if dossier.path is None or dossier.witness is None:
+        raise AssertionError(f"{dossier.example} has no path or no times")
     confirm(dossier.witness)
-    if dossier.path is None:
-        raise AssertionError(f"{dossier.example} has no path")
-    walked = walk_path(*open_path(dossier.path))
-    if walked.classification != dossier.example.classification:
-        raise AssertionError(f"replay ends in {walked.classification}: {dossier.example}")
+    scenario, path = open_path(dossier.path)
+    again = recorded_counterexample(scenario, path, MAX_STATES, dossier.example.fairness)
+    if again is None or again.classification != dossier.example.classification:
+        raise AssertionError(f"replay ends in {again}: {dossier.example}")
     return dossier
 
 
 def examine(case: Case, pages: dict[Counterexample, str]) -> Row:
     """Shrink, time, replay and explain a violated case."""
-    found = decides(case.scenario, MAX_STATES)
+    question = Question.of(case.scenario, case.asked, case.fairness)
+    found = decides(
+        case.scenario, MAX_STATES, question.liveness, question.fairness, question.runs_first
+    )
     if not isinstance(found, Counterexample):
         raise AssertionError(f"{case.name} is said to be violated: {found.reason}")
     shrunk = shrink(found)
     page = pages.setdefault(shrunk.best, case.name)
-    repair = find_repair(shrunk.best.scenario)
-    dossier = reproduced(dossier_of_example(shrunk.best))
-    return Row(case, shrunk, dossier, rules_text(repair or {}) or "nothing known", page)
+    repair = find_repair(shrunk.best.scenario, fairness=found.fairness)
+    dossier = reproduced(dossier_of(shrunk.best))
+    return Row(case, shrunk, dossier, rules_text(repair or {}) or "no rule", page)
 
 
 def build() -> dict[Path, str | bytes]:
     """Examine every violated case; return the files of the report."""
     pages: dict[Counterexample, str] = {}
-    violated = [catalogue()[name] for name in schedule_cases()]
+    violated = [case for case in catalogue().values() if case.expect.verdict == "violated"]
     # The pictured cases first, so that shared pages have their names.
     violated.sort(key=lambda case: (case.name not in PICTURED, case.name))
     rows = sorted((examine(case, pages) for case in violated), key=lambda row: row.case.name)
@@ -152,13 +180,6 @@ def build() -> dict[Path, str | bytes]:
     for row in rows:
         if row.page == row.case.name:
             files[FOLDER / f"{row.page}.html"] = render_page(dossier_page(row.dossier))
-    whole = []
-    for case in catalogue().values():
-        if case.expect.verdict == "violated" and case.name not in schedule_cases():
-            question = Question.of(case.scenario, case.asked, case.fairness)
-            result = check_scenario(case.scenario, question=question)
-            whole.append((case, result.to_json()))
-            files[FOLDER / f"{case.name}.html"] = render_page(check_page(result))
     largest = max(len(text) for text in files.values())
     if largest > LARGEST:
         raise AssertionError(f"a page has {largest} characters, at most {LARGEST} are wanted")
@@ -166,17 +187,21 @@ def build() -> dict[Path, str | bytes]:
     for row in pictured:
         waits, lanes = FOLDER / f"{row.page}-waits.svg", FOLDER / f"{row.page}-lanes.svg"
         files[waits] = picture_bytes(waits_picture(row.dossier.analysis, ""), waits)
-        files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness, ""), lanes)
+        if row.dossier.witness is not None:
+            files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness, ""), lanes)
     environment = jinja2.Environment(autoescape=False, undefined=jinja2.StrictUndefined)
     files[HERE / "counterexamples.md"] = environment.from_string(_PAGE).render(
         rows=rows,
-        whole=whole,
         pages=pages,
         pictured=pictured,
         largest=largest,
         minimal=sum(row.shrunk.is_minimal for row in rows),
+        reductions=sum(len(row.shrunk.obstacles) for row in rows),
+        rounds=ROUNDS,
         shape=shape,
-        end=end,
+        length=length,
+        times=times,
+        lost=lost,
     )
     return files
 

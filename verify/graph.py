@@ -72,8 +72,8 @@ class Graph:
         offsets = np.array(self.offsets, dtype=np.int64)
         return csr_matrix((weights, targets, offsets), shape=(self.states, self.states))
 
-    def state_on_cycle(self) -> int | None:
-        """Shallowest state that lies on a cycle, or None if the graph is acyclic.
+    def states_on_cycles(self) -> list[int]:
+        """States that can be reached from themselves, in the order of discovery.
 
         Raises
         ------
@@ -82,10 +82,19 @@ class Graph:
         """
         if self.expanded != self.states:
             raise ValueError(f"only {self.expanded} of {self.states} states were expanded")
-        count, component = connected_components(self._matrix(), connection="strong")
-        if count < self.states:
-            sizes = np.bincount(component)
-            return int(np.flatnonzero(sizes[component] > 1)[0])
+        _, component = connected_components(self._matrix(), connection="strong")
+        on_cycle = np.bincount(component)[component] > 1
         sources = np.repeat(np.arange(self.states), np.diff(np.array(self.offsets)))
-        loops = sources[sources == np.array(self.targets, dtype=np.int64)]
-        return int(loops[0]) if len(loops) else None
+        on_cycle[sources[sources == np.array(self.targets, dtype=np.int64)]] = True
+        found: list[int] = np.flatnonzero(on_cycle).tolist()
+        return found
+
+    def state_on_cycle(self) -> int | None:
+        """Shallowest state that lies on a cycle, or None if the graph is acyclic.
+
+        Raises
+        ------
+        ValueError
+            If some state was not expanded: nothing is known of its future.
+        """
+        return next(iter(self.states_on_cycles()), None)

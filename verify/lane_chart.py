@@ -12,6 +12,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 SUFFIXES: Final = (".png", ".svg")
 COLOURS: Final = {
@@ -25,10 +26,13 @@ COLOURS: Final = {
     "tail": "#228833",
     "forward": "#228833",
     "queued": "#999999",
+    "on its way": "#66aabb",
+    "done, waits for the wave": "#cc88b5",
 }
 """Colour-blind safe (Paul Tol's bright scheme)."""
 
 UNFINISHED: Final = "#ee6677"
+BAND: Final = "#66338f"
 _LABELLED: Final = 400
 _LABEL_WIDTH: Final = 0.003
 """Share of the picture's width that one letter of a label takes; shorter bars have no label."""
@@ -51,32 +55,52 @@ class Bar:
     thin: bool = False
 
 
+@dataclass(frozen=True)
+class Band:
+    """A part of the time that is marked across all tracks, with what is said of it."""
+
+    start: float
+    end: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the axis counts: its label, and how many of its units a second of a bar is."""
+
+    label: str
+    scale: float
+
+
+MILLISECONDS: Final = Clock("simulated time in ms", 1e3)
+INSTANTS: Final = Clock("instant", 1.0)
+"""A clock without durations: a bar's times are numbers of instants."""
+
+
 def draw(
-    title: str, tracks: Sequence[str], bars: Sequence[Bar], end: float, begin: float = 0.0
+    title: str,
+    tracks: Sequence[str],
+    bars: Sequence[Bar],
+    end: float,
+    begin: float = 0.0,
+    clock: Clock = MILLISECONDS,
+    bands: Sequence[Band] = (),
 ) -> Figure:
-    """Draw bars on their tracks, top to bottom, from ``begin`` to ``end`` seconds."""
+    """Draw bars on their tracks, top to bottom, from ``begin`` to ``end``, and bands behind."""
     figure = Figure(figsize=(12.8, 1.2 + 0.32 * len(tracks)), layout="constrained")
     axis = figure.subplots()
     bars = [bar for bar in bars if bar.end > begin]
     lines = {track: line for line, track in enumerate(tracks)}
     labelled = len(bars) <= _LABELLED
-    window = (end - begin) * 1e3
+    scale = clock.scale
+    window = (end - begin) * scale
     spans: dict[tuple[int, str, bool, bool], list[tuple[float, float]]] = {}
     for bar in bars:
-        line, left, width = lines[bar.track], bar.start * 1e3, (bar.end - bar.start) * 1e3
+        line, left, width = lines[bar.track], bar.start * scale, (bar.end - bar.start) * scale
         spans.setdefault((line, bar.kind, bar.finished, bar.thin), []).append((left, width))
         if labelled and not bar.thin and width > _LABEL_WIDTH * len(bar.label) * window:
-            middle = (max(left, begin * 1e3) + left + width) / 2
-            axis.text(
-                middle,
-                line,
-                bar.label,
-                ha="center",
-                va="center",
-                size=6,
-                color="white",
-                clip_on=True,
-            )
+            middle = (max(left, begin * scale) + left + width) / 2
+            _write(axis, middle, line, bar)
     # One collection a track and kind: a picture of a long run has a hundred thousand bars.
     for (line, kind, finished, thin), boxes in spans.items():
         axis.broken_barh(
@@ -89,12 +113,33 @@ def draw(
         )
     axis.set_yticks(range(len(tracks)), list(tracks))
     axis.set_ylim(len(tracks) - 0.5, -0.5)
-    axis.set_xlim(begin * 1e3, max(end * 1e3, 1e-6))
-    axis.set_xlabel("simulated time in ms", fontsize=8)
+    axis.set_xlim(begin * scale, max(end * scale, 1e-6))
+    axis.set_xlabel(clock.label, fontsize=8)
+    if clock is INSTANTS:
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    for band in bands:
+        _draw_band(axis, band, scale)
     axis.tick_params(labelsize=7)
     axis.set_title(title, loc="left", fontsize=9)
     _legend(figure, bars)
     return figure
+
+
+def _draw_band(axis: Axes, band: Band, scale: float) -> None:
+    start, end = band.start * scale, band.end * scale
+    axis.axvspan(start, end, facecolor=BAND, alpha=0.12, zorder=0)
+    axis.axvline(start, color=BAND, lw=1.2, ls="--", zorder=3)
+    axis.annotate(
+        band.text,
+        ((start + end) / 2, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        size=7,
+        color=BAND,
+        weight="bold",
+    )
 
 
 def _write(axis: Axes, at: float, line: int, bar: Bar) -> None:

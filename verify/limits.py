@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,30 @@ class Limits:
         if self.max_memory_gb is not None and memory >= self.max_memory_gb * 1e9:
             return f"the limit of {self.max_memory_gb:g} GB of memory was reached"
         return None
+
+
+class LimitReachedError(Exception):
+    """A limit was reached in the midst of work; the message says which."""
+
+
+Watch = Callable[[], None]
+"""Called between two parts of long work; raises :class:`LimitReachedError`."""
+
+
+def watch_nothing() -> None:
+    """Heed no limit."""
+
+
+def watch(limits: Limits, states: int, seconds_before: float) -> Watch:
+    """Return a watch over these limits, for work on a graph that took ``seconds_before``."""
+    start = time.monotonic() - seconds_before
+
+    def look() -> None:
+        limit = limits.exceeded(states, time.monotonic() - start, memory_bytes())
+        if limit is not None:
+            raise LimitReachedError(limit)
+
+    return look
 
 
 @dataclass(frozen=True)

@@ -130,12 +130,14 @@ class Story:
     """A path as a reader sees it.
 
     ``no_return`` is None if the path ends well, or if the graph is too large to know; then
-    ``fate`` says so in words.
+    ``fate`` says so in words. ``endless`` says that the work never ends: a run that goes well
+    goes on for ever.
     """
 
     steps: tuple[Step, ...]
     no_return: NoReturn | None
     fate: str
+    endless: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the story as plain JSON values."""

@@ -23,6 +23,7 @@ MOST_NODES: Final = 9
 
 CYCLE_COLOUR: Final = "#cc3311"
 WAIT_COLOUR: Final = "#4477aa"
+MOVING_COLOUR: Final = "#228833"
 TEXT_COLOUR: Final = "#222222"
 BOX_COLOUR: Final = "#ffffff"
 
@@ -39,8 +40,14 @@ class Arrow:
     in_cycle: bool
 
 
-def arrows_of(analysis: WaitFor) -> tuple[Arrow, ...]:
-    """Return the waits of the stuck participants, one arrow per pair, cycle first."""
+def arrows_of(analysis: WaitFor, everybody: bool = False) -> tuple[Arrow, ...]:
+    """Return the waits of the stuck participants, one arrow per pair, cycle first.
+
+    With ``everybody`` also the waits of those that can still move, and for those that go on: of a
+    run that repeats for ever nobody need be stuck.
+    """
+    if everybody:
+        return _all_arrows(analysis)
     cycle = {(edge.source, edge.target) for edge in analysis.cycle}
     stuck = set(analysis.stuck)
     found: dict[tuple[str, str], Arrow] = {}
@@ -55,13 +62,28 @@ def arrows_of(analysis: WaitFor) -> tuple[Arrow, ...]:
     return tuple(found.values())
 
 
-def shown_arrows(analysis: WaitFor) -> tuple[tuple[Arrow, ...], int]:
-    """Return the arrows to draw, and how many stuck participants are left out.
+def _all_arrows(analysis: WaitFor) -> tuple[Arrow, ...]:
+    found = {(arrow.source, arrow.target): arrow for arrow in arrows_of(analysis)}
+    for wait in analysis.waits:
+        for target in wait.targets:
+            pair = (wait.source, target)
+            found.setdefault(pair, Arrow(*pair, _words(wait.kind), False))
+    return tuple(found.values())
+
+
+def moving(analysis: WaitFor) -> frozenset[str]:
+    """Participants that somebody waits for and that wait for nobody: they go on."""
+    waiting = {wait.source for wait in analysis.waits}
+    return frozenset(t for wait in analysis.waits for t in wait.targets if t not in waiting)
+
+
+def shown_arrows(analysis: WaitFor, everybody: bool = False) -> tuple[tuple[Arrow, ...], int]:
+    """Return the arrows to draw, and how many participants are left out.
 
     A graph of more than :data:`MOST_NODES` is cut down to what explains it: the cycle; without a
     cycle, who merely waits is left out, from the far end of the chains, until few enough are left.
     """
-    arrows = arrows_of(analysis)
+    arrows = arrows_of(analysis, everybody)
     everyone = _nodes(analysis, arrows)
     if len(everyone) <= MOST_NODES:
         return arrows, 0
@@ -137,9 +159,10 @@ def _layout(analysis: WaitFor, arrows: Sequence[Arrow]) -> dict[str, Point]:
     return {**places, **{k: (x, y + 1.0) for k, (x, y) in _in_columns(columns, 5.8).items()}}
 
 
-def draw_waits(analysis: WaitFor, title: str = "") -> Figure:
-    """Draw who waits for whom; the cycle, if there is one, in red."""
-    arrows, hidden = shown_arrows(analysis)
+def draw_waits(analysis: WaitFor, title: str = "", everybody: bool = False) -> Figure:
+    """Draw who waits for whom; the cycle, if there is one, in red, and who goes on in green."""
+    arrows, hidden = shown_arrows(analysis, everybody)
+    going_on = moving(analysis)
     places = _layout(analysis, arrows)
     xs = [x for x, _ in places.values()] or [0.0]
     ys = [y for _, y in places.values()] or [0.0]
@@ -152,7 +175,9 @@ def draw_waits(analysis: WaitFor, title: str = "") -> Figure:
     nodes = {}
     for name, place in places.items():
         in_cycle = any(arrow.in_cycle and arrow.source == name for arrow in arrows)
-        nodes[name] = _draw_node(axis, name, place, CYCLE_COLOUR if in_cycle else WAIT_COLOUR)
+        colour = CYCLE_COLOUR if in_cycle else MOVING_COLOUR if name in going_on else WAIT_COLOUR
+        shown = f"{name} (goes on)" if name in going_on else name
+        nodes[name] = _draw_node(axis, shown, place, colour)
     # The boxes get their size when they are laid out, and arrows end at the boxes.
     figure.draw_without_rendering()
     for arrow in arrows:
@@ -220,13 +245,15 @@ def _draw_arrow(axis: Axes, arrow: Arrow, nodes: Mapping[str, Text]) -> None:
     )
 
 
-def mermaid(analysis: WaitFor) -> str:
+def mermaid(analysis: WaitFor, everybody: bool = False) -> str:
     """Return the wait-for graph as Mermaid text, for pasting into an issue."""
-    arrows, hidden = shown_arrows(analysis)
+    arrows, hidden = shown_arrows(analysis, everybody)
+    going_on = moving(analysis)
     names = {name: f"n{number}" for number, name in enumerate(_nodes(analysis, arrows))}
     lines = ["graph LR"]
     for name, key in names.items():
         text = "nothing will end this wait" if name == NOTHING else name
+        text += " (goes on)" if name in going_on else ""
         opening, closing = ("([", "])") if name == NOTHING else ("[", "]")
         lines.append(f'    {key}{opening}"{text}"{closing}')
     for arrow in arrows:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from frontier.events import GROUP, STAGE_SCHEDULE, Event
-from frontier.ffn import DENSE, EXPERT, FfnReplica
+from frontier.events import DENSE, EXPERT, GROUP, STAGE_SCHEDULE, Event
+from frontier.ffn import FfnReplica
 from models.group_invariants import group_invariants
 from models.groups import GroupScenario
 from models.machines.quiescent import QuiescentMachine

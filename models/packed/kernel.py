@@ -12,6 +12,25 @@ imported from elsewhere could change and leave a stale kernel behind.
 import numpy as np
 
 from verify.packed.jit import Array, jit
+from verify.packed.native import (
+    CAPACITY,
+    CHOICES,
+    COUNT,
+    ENDS,
+    FIRST,
+    REACHED,
+    ROWS,
+    SOURCES,
+    SPAN,
+    bytes_at,
+    halves_at,
+    ints_at,
+    long_rows_at,
+    longs_at,
+    rows_at,
+    ulongs_at,
+    words_at,
+)
 
 # --- geometry ``g``: what the scenario fixes -----------------------------------------------------
 (
@@ -55,10 +74,13 @@ from verify.packed.jit import Array, jit
     AT_REACHED,  # derived: claims reached by the last transition, as bits
     PARTS,  # successors are put together from remembered moves of single stages
     PART_BITS,  # bits of a stage's part of a row; stage s has those from s * PART_BITS on
+    CONTROL_BITS,  # of these, bits before the FIFO
+    FIFO_WIDTH,  # bits of a ticket in the FIFO
+    COUNTED,  # of the FIFO, only each lane's tickets matter to moves; and with how many bits, or 0
     PENDING_AT,  # first bit of the pending events,
     PENDING_WIDTH,  # bits of each
     G_SIZE,
-) = range(43)
+) = range(46)
 
 STRICT_FIFO, LANE_AWARE, EP_ORDERED, LATE_TICKET = range(4)
 STANDARD, WITHDRAW_JOINED, BLOCKED_IS_IDLE = range(3)
@@ -79,13 +101,45 @@ MOST_BITS = 62
 """Widest part of a row that is handled as one number."""
 
 # --- what is remembered of a stage's part of a row: its content, then three numbers per move -----
-M_PART, M_STAGE, M_DUE, M_LOAD, M_MOVES = range(5)
+M_VIEW, M_STAGE, M_DUE, M_LOAD, M_MOVES = range(5)
 LOAD_BITS, LOAD_MASK = 4, 15
 KNOWN, LEAVES, ODD = 1, 2, 4  # of a move; an odd one is always worked out the long way
-CLAIMS_AT, CLAIMS_MASK, PENDS_AT, PENDS_MASK, CLIMB_AT = 4, 1023, 16, 31, 24
+CLAIMS_AT, CLAIMS_MASK, PENDS_AT, PENDS_MASK = 4, 1023, 16, 31
+TAKES_AT, TAKES_MASK, CLIMB_AT = 24, 32767, 40
+
+# --- addresses and sizes of an expander's memory, in its ``context`` -----------------------------
+(
+    C_GEOMETRY,
+    C_BITS,
+    C_PHASES,
+    C_PHASE_COLUMNS,
+    C_BATCHES,
+    C_CLASSES,
+    C_BASE,
+    C_WORK,
+    C_WORK_SIZE,
+    C_URGENT,
+    C_URGENT_SIZE,
+    C_EVENTS,
+    C_EVENTS_SIZE,
+    C_KEYS,
+    C_MEMO,
+    C_MEMO_ENTRIES,
+    C_MEMO_WIDTH,
+    C_INDEX,
+    C_INDEX_SIZE,
+    C_USED,
+    C_ROW,
+    C_OUT,
+    C_WIDTH,
+    C_PARTS,
+    C_ENTRIES,
+    C_LANE_OF,
+    C_SIZE,
+) = range(27)
 
 Moves = tuple[Array, ...]
-"""Memory of :func:`expand_parts`; :class:`models.packed.lanes.LanesExpander` says what is where."""
+"""Memory of :func:`expand_parts`; :func:`expand_at` says what is where."""
 
 # --- ends of a run -------------------------------------------------------------------------------
 GOING, COMPLETE, DRAINED, FAILED = range(4)
@@ -967,51 +1021,110 @@ def end_of(w: Array, g: Array) -> int:
 
 
 @jit
-def find_entry(memo: Array, index: Array, stage: int, part: int) -> int:
-    """Place in the index of the entry for this part of a stage, or of the gap where it belongs."""
-    low, high = part & 0x7FFFFFFF, part >> 31
+def find_entry(memo: Array, index: Array, stage: int, view: int) -> int:
+    """Place in the index of the entry for this view of a stage, or of the gap where it belongs."""
+    low, high = view & 0x7FFFFFFF, view >> 31
     h = low * 0x2C9277B5 + high * 0x1B873593 + stage * 0x1E3779B1
     at: int = (h >> 29 ^ h >> 13 ^ h) & (index.shape[0] - 1)
     while index[at]:
-        if memo[index[at] - 1, M_PART] == part and memo[index[at] - 1, M_STAGE] == stage:
+        if memo[index[at] - 1, M_VIEW] == view and memo[index[at] - 1, M_STAGE] == stage:
             break
         at = (at + 1) & (index.shape[0] - 1)
     return at
 
 
 @jit
-def entry_of(moves: Moves, stage: int, part: int, g: Array, bits: Array, batches: Array) -> int:
-    """Find or make the entry that remembers what can happen to this part of a stage."""
+def entry_of(moves: Moves, stage: int, view: int, g: Array, bits: Array, batches: Array) -> int:
+    """Find or make the entry that remembers what can happen at a stage of which this is seen."""
     memo, index, used = moves[0], moves[1], moves[2]
-    at = find_entry(memo, index, stage, part)
+    at = find_entry(memo, index, stage, view)
     if not index[at]:
         index[at] = used[0] + 1
-        describe(moves, used[0], stage, part, g, bits, batches)
+        describe(moves, used[0], stage, view, g, bits, batches)
         used[0] += 1
     number: int = index[at] - 1
     return number
 
 
 @jit
-def load_part(moves: Moves, stage: int, part: int, g: Array, bits: Array, batches: Array) -> None:
-    """Unpack a state in which only this part of this stage is not empty."""
+def view_of(part: int, g: Array) -> int:
+    """Return what moves depend on: the part itself, or with the FIFO's tickets counted per lane."""
+    if not g[COUNTED]:
+        return part
+    fifo = part >> g[CONTROL_BITS]
+    view = part & ((1 << g[CONTROL_BITS]) - 1)
+    ticket = (1 << g[FIFO_WIDTH]) - 1
+    while fifo:
+        view += 1 << g[CONTROL_BITS] + ((fifo & ticket) - 1) * g[COUNTED]
+        fifo >>= g[FIFO_WIDTH]
+    return int(view)
+
+
+@jit
+def part_with(view: int, g: Array) -> int:
+    """Return a part that has this view."""
+    if not g[COUNTED]:
+        return view
+    part = view & ((1 << g[CONTROL_BITS]) - 1)
+    at = g[CONTROL_BITS]
+    for lane in range(g[LANES]):
+        tickets = view >> g[CONTROL_BITS] + lane * g[COUNTED] & ((1 << g[COUNTED]) - 1)
+        for _ in range(tickets):
+            part |= 1 + lane << at
+            at += g[FIFO_WIDTH]
+    return int(part)
+
+
+@jit
+def part_after(part: int, following: int, info: int, arrives: int, g: Array) -> int:
+    """Part of a stage after a move: ``following`` itself, or its FIFO is worked out.
+
+    Lanes that were admitted lose their first ticket (which goes first is the same); ``arrives`` is
+    0, or 1 and the lane whose new ticket is last.
+    """
+    if not g[COUNTED]:
+        return following
+    width = g[FIFO_WIDTH]
+    ticket = (1 << width) - 1
+    fifo = part >> g[CONTROL_BITS]
+    if arrives:
+        at = 0
+        while fifo >> at:
+            at += width
+        fifo |= arrives << at
+    takes = info >> TAKES_AT & TAKES_MASK
+    lane = 1
+    while takes:
+        if takes & 1:
+            at = 0
+            while fifo >> at and fifo >> at & ticket != lane:
+                at += width
+            fifo = fifo & ((1 << at) - 1) | fifo >> (at + width) << at
+        takes >>= 1
+        lane += 1
+    return int(following | fifo << g[CONTROL_BITS])
+
+
+@jit
+def load_part(moves: Moves, stage: int, view: int, g: Array, bits: Array, batches: Array) -> None:
+    """Unpack a state in which only this stage is not empty."""
     row, base = moves[3], moves[5]
     for i in range(row.shape[0]):
         row[i] = 0
-    flip(row, stage * g[PART_BITS], part)
+    flip(row, stage * g[PART_BITS], part_with(view, g))
     unpack(row, base, g, bits, batches)
 
 
 @jit
 def describe(
-    moves: Moves, number: int, stage: int, part: int, g: Array, bits: Array, batches: Array
+    moves: Moves, number: int, stage: int, view: int, g: Array, bits: Array, batches: Array
 ) -> None:
     """Fill a new entry: due events as cells, batches of each lane; no move is known yet."""
     memo, base, events = moves[0], moves[5], moves[9]
-    load_part(moves, stage, part, g, bits, batches)
+    load_part(moves, stage, view, g, bits, batches)
     for i in range(memo.shape[1]):
         memo[number, i] = 0
-    memo[number, M_PART] = part
+    memo[number, M_VIEW] = view
     memo[number, M_STAGE] = stage
     for i in range(collect_due(base, g, events, 0)):
         memo[number, M_DUE] |= 1 << events[i]
@@ -1040,7 +1153,7 @@ def learn(
     """
     memo, row, out, base, w = moves[0], moves[3], moves[4], moves[5], moves[6]
     stage = memo[number, M_STAGE]
-    load_part(moves, stage, memo[number, M_PART], g, bits, batches)
+    load_part(moves, stage, memo[number, M_VIEW], g, bits, batches)
     for i in range(g[SIZE]):
         w[i] = base[i]
     u[0] = 2
@@ -1066,14 +1179,21 @@ def learn(
     else:
         for i in range(count):
             pends |= np.int64(w[g[AT_PENDING] + i]) << i * g[PENDING_WIDTH]
+    takes = 0
+    for other in range(g[LANES]):
+        cell = g[AT_QUEUED] + other * g[STAGES] + stage
+        if w[cell] < base[cell] + (arrives if other == lane else 0):
+            takes |= 1 << other
     at: int = M_MOVES + 3 * (lane + g[LANES] * arrives)
-    memo[number, at] = bits_of(out, stage * g[PART_BITS], g[PART_BITS])
+    seen = g[CONTROL_BITS] if g[COUNTED] else g[PART_BITS]
+    memo[number, at] = bits_of(out, stage * g[PART_BITS], seen)
     memo[number, at + 1] = (
         KNOWN
         | leaves
         | (ODD if odd else 0)
         | np.int64(w[g[AT_REACHED]]) << CLAIMS_AT
         | count << PENDS_AT
+        | takes << TAKES_AT
         | climb << CLIMB_AT
     )
     memo[number, at + 2] = pends
@@ -1195,7 +1315,7 @@ def expand_parts(
         due, load = 0, 0
         for stage in range(stages):
             parts[stage] = bits_of(row, stage * size, size)
-            entries[stage] = entry_of(moves, stage, parts[stage], g, bits, batches)
+            entries[stage] = entry_of(moves, stage, view_of(parts[stage], g), g, bits, batches)
             due |= memo[entries[stage], M_DUE]
             load += memo[entries[stage], M_LOAD]
         if g[AT_FAILED] < g[FIELDS] and field_of(row, bits, g[AT_FAILED]):
@@ -1239,7 +1359,8 @@ def expand_parts(
                     learn(moves, number, lane, 0, g, bits, phases, batches, u)
                 info = memo[number, at + 1]
                 odd = info & ODD != 0
-                flip(out, stage * size, parts[stage] ^ memo[number, at])
+                part = parts[stage]
+                flip(out, stage * size, part ^ part_after(part, memo[number, at], info, 0, g))
                 climb = info >> CLIMB_AT
                 claims = info >> CLAIMS_AT & CLAIMS_MASK
                 pends, pended = memo[number, at + 2], info >> PENDS_AT & PENDS_MASK
@@ -1256,13 +1377,13 @@ def expand_parts(
                 part, number = parts[to], entries[to]
                 if to == stage:
                     part = bits_of(out, stage * size, size)
-                    number = entry_of(moves, stage, part, g, bits, batches)
+                    number = entry_of(moves, stage, view_of(part, g), g, bits, batches)
                 at = M_MOVES + 3 * (lane + lanes)
                 if not memo[number, at + 1]:
                     learn(moves, number, lane, 1, g, bits, phases, batches, u)
                 info = memo[number, at + 1]
                 odd = info & (ODD | LEAVES) != 0
-                flip(out, to * size, part ^ memo[number, at])
+                flip(out, to * size, part ^ part_after(part, memo[number, at], info, 1 + lane, g))
                 climb += info >> CLIMB_AT
                 claims |= info >> CLAIMS_AT & CLAIMS_MASK
                 pends |= memo[number, at + 2] << pended * pending_width
@@ -1347,6 +1468,81 @@ def expand(
             out_choice[n] = chosen
             n += 1
     return rows.shape[0], n, reached
+
+
+def expand_at(context: int, rows_address: int, count: int, header_address: int) -> int:
+    """Expand rows into a block: the C function of :class:`verify.packed.native.Expander`."""
+    at = longs_at(context, C_SIZE)
+    header = longs_at(header_address, REACHED + 1)
+    g = longs_at(at[C_GEOMETRY], G_SIZE)
+    width, capacity, size = at[C_WIDTH], header[CAPACITY], at[C_WORK_SIZE]
+    lanes, stages = g[LANES], g[STAGES]
+    bits = long_rows_at(at[C_BITS], FLOOR + 1, g[FIELDS])
+    phases = long_rows_at(at[C_PHASES], lanes, at[C_PHASE_COLUMNS])
+    batches = longs_at(at[C_BATCHES], lanes)
+    base, w = halves_at(at[C_BASE], size), halves_at(at[C_WORK], size)
+    base4, w4 = ulongs_at(at[C_BASE], size // 4), ulongs_at(at[C_WORK], size // 4)
+    u = longs_at(at[C_URGENT], at[C_URGENT_SIZE])
+    events = longs_at(at[C_EVENTS], at[C_EVENTS_SIZE])
+    rows = rows_at(rows_address, count, width)
+    out_rows = rows_at(header[ROWS], capacity, width)
+    out_source = longs_at(header[SOURCES], capacity)
+    out_choice = longs_at(header[CHOICES], capacity)
+    ends = bytes_at(header[ENDS], header[SPAN])
+    if g[PARTS]:
+        moves = (
+            long_rows_at(at[C_MEMO], at[C_MEMO_ENTRIES], at[C_MEMO_WIDTH]),
+            ints_at(at[C_INDEX], at[C_INDEX_SIZE]),
+            longs_at(at[C_USED], 1),
+            words_at(at[C_ROW], width),
+            words_at(at[C_OUT], width),
+            base,
+            w,
+            base4,
+            w4,
+            events[at[C_EVENTS_SIZE] // 2 :],
+            longs_at(at[C_PARTS], stages),
+            longs_at(at[C_ENTRIES], stages),
+            longs_at(at[C_LANE_OF], lanes * stages),
+        )
+        first, n, reached = expand_parts(
+            rows,
+            g,
+            bits,
+            phases,
+            batches,
+            moves,
+            u,
+            events,
+            out_rows,
+            out_source,
+            out_choice,
+            ends,
+        )
+    else:
+        first, n, reached = expand(
+            rows,
+            g,
+            bits,
+            phases,
+            batches,
+            longs_at(at[C_CLASSES], lanes),
+            base,
+            w,
+            base4,
+            w4,
+            u,
+            events,
+            longs_at(at[C_KEYS], lanes),
+            out_rows,
+            out_source,
+            out_choice,
+            ends,
+        )
+    header[FIRST] = first
+    header[COUNT] = n
+    header[REACHED] = reached
+    return 0
 
 
 @jit

@@ -11,8 +11,8 @@ from models.packed import kernel as k
 from models.packed.layout import ADMISSION_CODES, ROOM_RULES, STAND_IN_CODES, Layout, layout_of
 from models.packed.reductions import REDUCTIONS, Plan, plan
 from models.scenario import Scenario
-from verify.packed.jit import Array
-from verify.packed.model import Block
+from verify.packed.jit import Array, address_of
+from verify.packed.native import Expander
 
 CLAIMS: Final = {
     "a batch ended": k.BATCH_ENDED,
@@ -45,9 +45,6 @@ DOMAIN: Final = frozenset(
     }
 )
 """Scenario fields that the packed model knows; any other must be at its default."""
-
-WORK: Final = np.uint16
-"""Type of the working arrays."""
 
 MEMO_BYTES: Final = 1 << 23
 """Memory of a thread for remembered moves; when it is full they are forgotten."""
@@ -155,15 +152,14 @@ class PackedLanes:
 class _Scratch:
     """Working memory of the kernels."""
 
+    WORK = np.uint16
+
     def __init__(self, layout: Layout) -> None:
         size = int(layout.geometry[k.SIZE])
         self.layout = layout
-        self.base: Array = np.zeros(-size // 4 * -4, WORK)
-        self.work: Array = np.zeros(-size // 4 * -4, WORK)
-        self.base4: Array = self.base.view(np.uint64)
-        self.work4: Array = self.work.view(np.uint64)
+        self.base: Array = np.zeros(-size // 4 * -4, self.WORK)
+        self.work: Array = np.zeros(-size // 4 * -4, self.WORK)
         self.urgent: Array = np.zeros(layout.most_urgent, np.int64)
-        self.events: Array = np.zeros(layout.most_pending + 1, np.int64)
         self.keys: Array = np.zeros(int(layout.geometry[k.LANES]), np.int64)
 
     def start(self, row: Array) -> int:
@@ -173,75 +169,53 @@ class _Scratch:
         )
 
 
-class LanesExpander(_Scratch):
-    """Successor generation for one thread."""
+class LanesExpander(Expander):
+    """Successor generation for one thread: the memory that :func:`kernel.expand_at` works in."""
 
     def __init__(self, layout: Layout) -> None:
-        super().__init__(layout)
+        scratch = _Scratch(layout)
         lanes, stages = (int(layout.geometry[i]) for i in (k.LANES, k.STAGES))
-        entry = k.M_MOVES + 6 * lanes
-        entries = MEMO_BYTES // (8 * entry) if layout.geometry[k.PARTS] else 0
-        self.moves: k.Moves = (
-            np.zeros((entries, entry), np.int64),
-            np.zeros(1 << (2 * entries).bit_length(), np.int32),  # places of entries, by hash
-            np.zeros(1, np.int64),  # entries in use
-            np.zeros(layout.width, np.uint32),
-            np.zeros(layout.width, np.uint32),
-            self.base,
-            self.work,
-            self.base4,
-            self.work4,
-            np.zeros(layout.most_pending + lanes * stages, np.int64),  # events of a part
-            np.zeros(stages, np.int64),  # parts of the row at hand,
-            np.zeros(stages, np.int64),  # and their entries
-            np.arange(lanes * stages) // stages,  # lane of a cell
-        )
-
-    def __call__(self, rows: Array, block: Block) -> None:
-        """Fill ``block`` with the successors of ``rows``."""
-        if self.layout.geometry[k.PARTS]:
-            block.first, block.count, block.reached = self._by_parts(rows, block)
-        else:
-            block.first, block.count, block.reached = self._whole(rows, block)
-
-    def _by_parts(self, rows: Array, block: Block) -> tuple[int, int, int]:
-        at = self.layout
-        return k.expand_parts(
-            rows,
-            at.geometry,
-            at.bits,
-            at.phases,
-            at.batches,
-            self.moves,
-            self.urgent,
-            self.events,
-            block.rows,
-            block.sources,
-            block.choices,
-            block.ends,
-        )
-
-    def _whole(self, rows: Array, block: Block) -> tuple[int, int, int]:
-        at = self.layout
-        return k.expand(
-            rows,
-            at.geometry,
-            at.bits,
-            at.phases,
-            at.batches,
-            at.classes,
-            self.base,
-            self.work,
-            self.base4,
-            self.work4,
-            self.urgent,
-            self.events,
-            self.keys,
-            block.rows,
-            block.sources,
-            block.choices,
-            block.ends,
-        )
+        width = k.M_MOVES + 6 * lanes
+        entries = MEMO_BYTES // (8 * width) if layout.geometry[k.PARTS] else 0
+        events = np.zeros(2 * (layout.most_pending + lanes * stages), np.int64)
+        phases = np.ascontiguousarray(layout.phases)
+        memory = {
+            k.C_GEOMETRY: layout.geometry,
+            k.C_BITS: np.ascontiguousarray(layout.bits),
+            k.C_PHASES: phases,
+            k.C_BATCHES: layout.batches,
+            k.C_CLASSES: layout.classes,
+            k.C_BASE: scratch.base,
+            k.C_WORK: scratch.work,
+            k.C_URGENT: scratch.urgent,
+            k.C_EVENTS: events,
+            k.C_KEYS: scratch.keys,
+            k.C_MEMO: np.zeros((entries, width), np.int64),
+            k.C_INDEX: np.zeros(1 << (2 * entries).bit_length(), np.int32),
+            k.C_USED: np.zeros(1, np.int64),
+            k.C_ROW: np.zeros(layout.width, np.uint32),
+            k.C_OUT: np.zeros(layout.width, np.uint32),
+            k.C_PARTS: np.zeros(stages, np.int64),
+            k.C_ENTRIES: np.zeros(stages, np.int64),
+            k.C_LANE_OF: np.arange(lanes * stages) // stages,
+        }
+        sizes = {
+            k.C_PHASE_COLUMNS: phases.shape[1],
+            k.C_WORK_SIZE: len(scratch.work),
+            k.C_URGENT_SIZE: len(scratch.urgent),
+            k.C_EVENTS_SIZE: len(events),
+            k.C_MEMO_ENTRIES: entries,
+            k.C_MEMO_WIDTH: width,
+            k.C_INDEX_SIZE: len(memory[k.C_INDEX]),
+            k.C_WIDTH: layout.width,
+        }
+        self._memory = memory
+        self._context: Array = np.zeros(k.C_SIZE, np.int64)
+        for place, array in memory.items():
+            self._context[place] = array.ctypes.data
+        for place, number in sizes.items():
+            self._context[place] = number
+        super().__init__(address_of(k.expand_at), self._context.ctypes.data)
 
 
 class Projection(_Scratch):
@@ -250,7 +224,7 @@ class Projection(_Scratch):
     def __init__(self, layout: Layout, to: Layout) -> None:
         super().__init__(layout)
         self.to = to
-        self.reduced: Array = np.zeros(int(to.geometry[k.SIZE]), WORK)
+        self.reduced: Array = np.zeros(int(to.geometry[k.SIZE]), self.WORK)
 
     def __call__(self, row: Array) -> Array:
         """Row of the representative."""

@@ -178,6 +178,13 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     bits = fields.place(order)
     widths = fields.widths
     g[k.PART_BITS] = sum(widths[field] for field in parts[0])
+    tickets = widths[int(g[k.AT_FIFO])] if g[k.FIFO_SLOTS] else 0
+    g[k.FIFO_WIDTH] = tickets
+    g[k.CONTROL_BITS] = g[k.PART_BITS] - tickets * g[k.FIFO_SLOTS]
+    unread = scenario.admission == "ep_ordered" and scenario.stand_in != "blocked_is_idle"
+    count_bits = max(in_flight).bit_length()
+    if unread and g[k.FIFO_SLOTS] and g[k.CONTROL_BITS] + lanes * count_bits <= k.MOST_BITS:
+        g[k.COUNTED] = count_bits
     g[k.PENDING_AT] = g[k.PART_BITS] * stages if pending else 0
     g[k.PENDING_WIDTH] = widths[pending[0]] if pending else 0
     g[k.PARTS] = _has_parts(scenario, plan, g)

@@ -37,9 +37,19 @@ def test_no_more_batches_than_slots():
     assert workload.next_batch(0).number == 2
 
 
-def test_nothing_arrives_from_outside():
-    with pytest.raises(ValueError, match="no arrivals"):
+def test_first_requests_arrive_one_by_one_if_open_and_never_in_a_burst():
+    with pytest.raises(ValueError, match="from the start"):
         ClosedWorkload(1, 1).request(Event(REQUEST, 0))
+    with pytest.raises(ValueError, match="arrivals must be burst or open"):
+        ClosedWorkload(1, 1, 1, "late")
+    workload = ClosedWorkload(2, 2, 1, "open")
+    assert workload.start() == [Event(REQUEST, lane) for lane in (0, 0, 1, 1)]
+    assert workload.next_batch(1) is None
+    assert workload.request(Event(REQUEST, 1)) == 1
+    first = workload.next_batch(1)
+    assert workload.next_batch(1) is None
+    workload.batch_ended(first)
+    assert workload.next_batch(1).number == 1
 
 
 @pytest.mark.parametrize("values", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
@@ -53,6 +63,7 @@ def test_bad_numbers(values):
     {"model": "moe", "lanes": 3, "stand_in": "withdraw_joined", "slots": 3, "steps": 2},
     {"model": "dense", "capacity": 1, "steps": "forever", "admission": "strict_fifo"},
     {"model": "moe", "layers": 2, "slots": 1, "admission": "late_ticket"},
+    {"model": "moe", "arrivals": "open"},
 ])  # fmt: skip
 def test_growing_numbers_and_relative_numbers_walk_together(fields):
     """A live run counts batches without end; told relatively, it is a walk of the finite model."""

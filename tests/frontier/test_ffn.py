@@ -5,7 +5,8 @@ from itertools import combinations
 import pytest
 
 from frontier.admission import ADMISSION_RULES
-from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from frontier.events import DENSE, EXPERT
+from frontier.ffn import FfnConfig, FfnReplica, ScriptedGroups
 
 KIND = {"d": DENSE, "e": EXPERT}
 

@@ -103,7 +103,7 @@ def test_steps_and_more_slots_than_stages():
         ({"slots": 0}, "slots must be a whole number of at least 1"),
         ({"steps": "often"}, "or 'forever', got 'often'"),
         ({"capacity": 0}, "or 'lanes', got 0"),
-        ({"arrivals": "open"}, "no arrivals"),
+        ({"arrivals": "late"}, "unknown arrivals 'late'"),
         ({"phases": "p;p"}, "phases are of a finite workload"),
         ({"workload": "finite", "slots": 3}, "slots are of a closed workload"),
         ({"workload": "endless"}, "unknown workload 'endless'"),

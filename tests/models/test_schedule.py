@@ -2,10 +2,9 @@
 
 import pytest
 
-from models.scenario import Scenario, ScenarioError
+from models.scenario import Scenario
 from models.schedule import (
     encode_schedule,
-    event_of_json,
     play,
     play_exactly,
     ranks_of,
@@ -77,5 +76,5 @@ def test_an_event_that_is_not_pending_is_refused():
     ],
 )
 def test_foreign_events_are_refused(values):
-    with pytest.raises(ScenarioError, match="no timed event"):
-        event_of_json(Scenario(), values)
+    with pytest.raises(PathError, match=r"instant 1: .* is no event that is pending there"):
+        schedule_of_json(Scenario(), [[values]])

@@ -14,8 +14,8 @@ from frontier.chrome import ChromeTrace
 from frontier.clusters import FfnShape
 from frontier.des import Simulation
 from frontier.durations import MILLISECOND, ConstantDurations, RandomDurations, WithRequestTimes
-from frontier.events import Event
-from frontier.ffn import DENSE, EXPERT, FfnConfig, FfnReplica, ScriptedGroups
+from frontier.events import DENSE, EXPERT, Event
+from frontier.ffn import FfnConfig, FfnReplica, ScriptedGroups
 from frontier.ledger import lane_overlap
 from frontier.metrics import ConservationCheck
 from frontier.outcome import admission_deadlock

@@ -54,7 +54,7 @@ def test_only_what_changed_is_told():
     story = tell(scenario, schedule)
     assert story.steps[0].changes == ()
     named = [[str(change) for change in step.changes] for step in story.steps]
-    assert "stage 0, group: open -> sealed" in named[1]
+    assert "stage 0, forward group: open -> sealed" in named[1]
     assert all("lane 0: runs batch 0 -> runs batch 0" not in line for own in named for line in own)
     assert story.no_return is None
     assert story.fate == "a run can still complete after the last step"

@@ -2,16 +2,22 @@
 
 import pytest
 
-from models.catalogue import catalogue, schedule_cases
+from models.catalogue import catalogue
+from models.counterexample import Counterexample, counterexample_of, sort_key
+from models.recorded import recorded_counterexample
 from models.regression import decides, find_repair
 from models.scenario import Scenario
-from models.schedule import play, ranks_of
-from models.shrinking import Counterexample, Trials, counterexample_of, shrink, sort_key
+from models.schedule import encode_schedule, play, ranks_of
+from models.shrinking import shrink, wanted_like
+from models.trials import Trials, Wanted
+from models.witness import confirm, find_witness
+from verify.cli.checking import Question
+from verify.path import decode
 from verify.shrink import Rejection
 
 from ..models.schedules import burst_run, poisson_run
 
-VIOLATED = [catalogue()[name] for name in schedule_cases()]
+VIOLATED = [case for case in catalogue().values() if case.expect.verdict == "violated"]
 SMALLEST = {
     "published-deadlock": (2, 2, (1, 2), 1, "burst", 1, 0),
     "rival-a-lane-aware": (2, 2, (1, 2), 1, "burst", 9, 3),
@@ -21,7 +27,18 @@ SMALLEST = {
     "late-join-burst": (3, 2, (1, 1, 1), 1, "burst", 7, 6),
     "late-join-published": (3, 1, (1, 1, 1), 1, "open", 5, 4),
     "split-rooms": (2, 1, (1, 1), 1, "burst", 1, 1),
+    "closed-strict-fifo": (2, 2, (2, 2), 1, "burst", 1, 0),
+    "closed-split-phases": (2, 2, (1, 1), 1, "burst", 10, 3),
+    "closed-three-lanes-standard": (3, 2, (1, 1, 1), 1, "burst", 18, 0),
+    "stale-no-wake": (2, 1, (1, 1), 1, "burst", 2, 0),
+    "stale-orphan-ticket": (1, 1, (1,), 1, "burst", 4, 0),
+    "stale-wrong-lane": (2, 1, (1, 0), 1, "burst", 4, 0),
+    "capacity-one-starvation": (2, 2, (2, 2), 1, "burst", 3, 0),
+    "partial-deadlock": (2, 1, (1, 1), 1, "burst", 3, 1),
+    "preempted-for-ever": (1, 1, (1,), 1, "burst", 4, 0),
 }
+CYCLES = {"capacity-one-starvation": 2, "partial-deadlock": 1, "preempted-for-ever": 4}
+NO_RULE_REPAIRS = {"preempted-for-ever"}
 
 
 def shape(example: Counterexample):
@@ -37,15 +54,30 @@ def example_of(scenario: Scenario, schedule) -> Counterexample:
     return example
 
 
+def violation_of(case) -> Counterexample:
+    question = Question.of(case.scenario, case.asked, case.fairness)
+    wanted = Wanted(case.expect.classification, None, question.liveness, question.fairness)
+    found = Trials(wanted, 200_000).search(case.scenario)
+    assert isinstance(found, Counterexample)
+    return found
+
+
 @pytest.mark.parametrize("case", VIOLATED, ids=lambda case: case.name)
 def test_every_violated_case_shrinks_to_a_proved_minimum_of_its_class(case):
-    shrunk = shrink(decides(case.scenario, 200_000))
-    assert shrunk.best.classification == case.expect.classification
+    """Shrunk, proved minimal, timed, and replayed: a bad state as well as a lasso."""
+    shrunk = shrink(violation_of(case))
+    best = shrunk.best
+    assert best.classification == case.expect.classification
     assert shrunk.is_minimal, [o for o in shrunk.obstacles if not o.rejection.proved]
-    assert sort_key(shrunk.best) <= sort_key(shrunk.origin)
-    assert find_repair(shrunk.best.scenario) is not None
+    assert sort_key(best) <= sort_key(shrunk.origin)
+    assert (find_repair(best.scenario) is None) == (case.name in NO_RULE_REPAIRS)
     if case.name in SMALLEST:
-        assert shape(shrunk.best) == SMALLEST[case.name]
+        assert shape(best) == SMALLEST[case.name]
+    assert best.repeats == CYCLES.get(case.name, 0)
+    witness, _ = find_witness(best.scenario, best.schedule, repeats=best.repeats)
+    confirm(witness)
+    path = decode(encode_schedule(best.scenario, best.schedule, best.repeats))
+    assert recorded_counterexample(best.scenario, path, 20_000) == best
 
 
 def test_the_smallest_cases_are_in_the_catalogue():
@@ -91,7 +123,7 @@ def test_what_is_kept_is_kept():
 
 def test_a_search_that_gives_up_is_never_a_proof():
     origin = decides(Scenario(lanes=3, stages=2, batches=(2, 2, 2)), 20_000)
-    trials = Trials(origin, "class", max_states=5)
+    trials = Trials(wanted_like(origin, "class"), max_states=5)
     result = trials.search(Scenario(lanes=2, stages=2, batches=(2, 2)))
     assert isinstance(result, Rejection)
     assert not result.proved

@@ -235,7 +235,7 @@ def check(
             if json_file is not None:
                 emit(json_file, json.dumps(comparison.to_json(), indent=1))
             raise typer.Exit(comparison.exit_code)
-        case = catalogue().get(source or "")
+        case = opt.case_of(source or "")
         if case is not None:
             asked, fairness = asked or case.asked, fairness or case.fairness
         question = Question.of(scenario, asked, fairness)

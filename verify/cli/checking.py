@@ -8,9 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from frontier.events import Event
-from models.explanation import after_instants, explain
+from models.explanation import after_instants, explanation_lines
 from models.groups import GroupScenario
-from models.lasso_story import STOPPED_RUN, Round, narrated_run, tell
+from models.lasso_story import (
+    STOPPED_RUN,
+    Control,
+    Round,
+    control_of,
+    held_back,
+    narrated_run,
+    tell,
+)
 from models.liveness import (
     FAIRNESS,
     PROGRESS,
@@ -35,9 +43,10 @@ from models.subjects import (
 from models.view import describe_event
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
 from verify.cli.errors import EngineDisagreementError
-from verify.explorer import Exploration, explore
+from verify.explorer import INTERRUPTED, Exploration, explore
 from verify.fairness import Edges
-from verify.limits import Limits, ProgressCallback
+from verify.limits import LimitReachedError, Limits, ProgressCallback, Watch, watch
+from verify.liveness import Lasso
 from verify.path import EncodedPath, PathError, decode, encode, fingerprint
 from verify.properties import Property, invariant, never_drained
 from verify.verdict import Holds, Undetermined, Verdict, Violated, Violation, word
@@ -85,6 +94,11 @@ class Question:
         return Question(asked or usual, fairness or "weak")
 
     @property
+    def runs_first(self) -> bool:
+        """Whether it is asked about runs by name, so that they are told before bad states."""
+        return self.asked in (PROGRESS, STARVATION)
+
+    @property
     def liveness(self) -> tuple[str, ...]:
         """Names of the liveness properties asked."""
         if self.asked == "all":
@@ -112,8 +126,9 @@ class Witness:
     """A violating state reached on the live core, with its explanation.
 
     ``schedule`` has one list of timed events per instant; ``stages`` is the table of
-    :func:`models.view.describe_stages`. The last ``repeats`` instants of a lasso's schedule lead
-    back to the state before them; None for a violation of a single state.
+    :func:`models.view.describe_stages`; ``lines`` are the explanation's sentences. The last
+    ``repeats`` instants of a lasso's schedule lead back to the state before them; None for a
+    violation of a single state.
     """
 
     violation: Violation
@@ -122,8 +137,13 @@ class Witness:
     classification: str
     wait_for: WaitFor
     stages: list[dict[str, Any]]
-    text: str
+    lines: tuple[str, ...]
     repeats: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The explanation as one paragraph."""
+        return " ".join(self.lines)
 
 
 @dataclass(frozen=True)
@@ -139,6 +159,7 @@ class CheckResult:
     witnesses: tuple[Witness, ...]
     question: Question
     liveness: Liveness | None = None
+    controls: Mapping[Lasso, Control] = field(default_factory=dict)
     engine: str = "reference"
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -146,6 +167,17 @@ class CheckResult:
     def verdict_word(self) -> str:
         """``holds``, ``violated`` or ``undetermined``."""
         return word(self.exploration.verdict)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it holds because nothing is ever asked: no work, or nothing is ever owed."""
+        if not isinstance(self.exploration.verdict, Holds):
+            return False
+        if self.exploration.verdict.stats.transitions == 0:
+            return True
+        if self.liveness is None or self.question.asked in ("all", "drained"):
+            return False
+        return all(finding.vacuous for finding in self.liveness.findings)
 
     @property
     def exit_code(self) -> int:
@@ -160,6 +192,7 @@ class CheckResult:
         return {
             "scenario": self.scenario.to_json(),
             "verdict": self.verdict_word,
+            "vacuous": self.vacuous,
             "violation": first and first.violation.property_name,
             "message": first and first.violation.message,
             "classification": first and first.classification,
@@ -180,7 +213,7 @@ class CheckResult:
             "lasso": first and _lasso_json(first),
             "property": self.question.asked,
             "fairness": self.question.fairness,
-            "liveness": self.liveness and _liveness_json(self.liveness),
+            "liveness": self.liveness and self._liveness_json(self.liveness),
             "overtaken": self.liveness and overtaken_json(self.liveness),
             "acyclic": stats.acyclic,
             "reached": self.reached,
@@ -197,6 +230,39 @@ class CheckResult:
             **self.details,
         }
 
+    def _liveness_json(self, liveness: Liveness) -> list[dict[str, Any]]:
+        return [
+            {
+                "property": finding.name,
+                "lane": finding.lane if finding.lane >= 0 else None,
+                "stage": finding.stage if finding.stage >= 0 else None,
+                "fairness": liveness.fairness,
+                "verdict": "holds" if finding.lasso is None else "violated",
+                "vacuous": finding.vacuous,
+                "classification": finding.classification,
+                "depth": finding.lasso and len(finding.lasso.stem),
+                "cycle": finding.lasso and len(finding.lasso.cycle),
+                "without_fairness": "holds" if finding.control is None else "violated",
+                "control": self._control_json(finding),
+            }
+            for finding in liveness.findings
+        ]
+
+    def _control_json(self, finding: Finding) -> dict[str, Any] | None:
+        """Return the run that violates the property when nothing is assumed fair."""
+        if finding.control is None:
+            return None
+        control = self.controls[finding.control]
+        lasso = control.lasso
+        return {
+            "kind": control.kind,
+            "text": str(control),
+            "held_back": control.held_back and describe_event(control.held_back),
+            "stem": len(lasso.stem),
+            "cycle": len(lasso.cycle),
+            "path": _encoded(self.scenario, lasso, control.entry),
+        }
+
 
 def _schedule_json(witness: Witness) -> list[list[dict[str, Any]]]:
     return [[describe_event(event) for event in instant] for instant in witness.schedule]
@@ -209,23 +275,6 @@ def _lasso_json(witness: Witness) -> dict[str, Any] | None:
     schedule = _schedule_json(witness)
     split = len(schedule) - witness.repeats
     return {"stem": schedule[:split], "cycle": schedule[split:]}
-
-
-def _liveness_json(liveness: Liveness) -> list[dict[str, Any]]:
-    return [
-        {
-            "property": finding.name,
-            "lane": finding.lane if finding.lane >= 0 else None,
-            "stage": finding.stage if finding.stage >= 0 else None,
-            "fairness": liveness.fairness,
-            "verdict": "holds" if finding.lasso is None else "violated",
-            "classification": finding.classification,
-            "depth": finding.lasso and len(finding.lasso.stem),
-            "cycle": finding.lasso and len(finding.lasso.cycle),
-            "without_fairness": "holds" if finding.control is None else "violated",
-        }
-        for finding in liveness.findings
-    ]
 
 
 def overtaken_json(liveness: Liveness) -> dict[str, Any]:
@@ -263,8 +312,15 @@ def check_scenario(
     )
     liveness = None
     findings: dict[Violation, Finding] = {}
+    controls: dict[Lasso, Control] = {}
     if _liveness_is_due(question, result.verdict):
-        result, liveness, findings = _with_liveness(scenario, question, result)
+        stats = result.verdict.stats
+        look = watch(limits or Limits(), stats.states, stats.elapsed_s)
+        try:
+            result, liveness, findings = _with_liveness(scenario, question, result, look)
+            controls = _controls(model, liveness, look)
+        except (LimitReachedError, KeyboardInterrupt) as error:
+            result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
     if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
         result = _confirmed_live(model, result)
     verdict = result.verdict
@@ -272,10 +328,12 @@ def check_scenario(
     witnesses = tuple(
         witness_of(scenario, model, violation, result.states[violation.state_index])
         if violation not in findings
-        else lasso_witness(scenario, model, violation, findings[violation], question.fairness)
+        else lasso_witness(scenario, model, violation, findings[violation])
         for violation in (found if all_violations else found[:1])
     )
-    return CheckResult(scenario, result, dict(claims.reached), witnesses, question, liveness)
+    return CheckResult(
+        scenario, result, dict(claims.reached), witnesses, question, liveness, controls
+    )
 
 
 def _confirmed_live(
@@ -314,12 +372,30 @@ def _liveness_is_due(question: Question, verdict: Verdict) -> bool:
     return isinstance(verdict, Holds)
 
 
+def _not_judged(result: Exploration[ProtocolState], limit: str) -> Exploration[ProtocolState]:
+    """Return what is known if liveness was given up: bad states, or nothing is decided."""
+    if isinstance(result.verdict, Violated):
+        return result
+    limit = f"{limit}, while the runs of the explored graph were judged"
+    return replace(result, verdict=Undetermined(result.verdict.stats, limit))
+
+
+def _controls(model: QuiescentModel, liveness: Liveness, look: Watch) -> dict[Lasso, Control]:
+    """Return of what kind the runs are that violate the properties without fairness."""
+    controls = {}
+    for finding in liveness.findings:
+        look()
+        if finding.control is not None and finding.control not in controls:
+            controls[finding.control] = control_of(model, finding.control)
+    return controls
+
+
 def _with_liveness(
-    scenario: AnyScenario, question: Question, result: Exploration[ProtocolState]
+    scenario: AnyScenario, question: Question, result: Exploration[ProtocolState], look: Watch
 ) -> tuple[Exploration[ProtocolState], Liveness, dict[Violation, Finding]]:
     """Judge liveness on the graph; the verdict is then about states and runs."""
     graph = graph_of(scenario, Edges(result.graph), result.states)
-    liveness = judge_liveness(graph, question.liveness, question.fairness)
+    liveness = judge_liveness(graph, question.liveness, question.fairness, look)
     findings = {
         Violation(f.name, f.message, x.entry, x.initial, x.stem, x.cycle): f
         for f in liveness.violated
@@ -339,25 +415,23 @@ def fire_numbered(model: QuiescentModel, run: QuiescentRun, number: int) -> list
 
 def _play(
     model: QuiescentModel, run: QuiescentRun, numbers: Sequence[int]
-) -> Iterator[tuple[tuple[Event, ...], list[Handled]]]:
-    """Fire actions by number; yield each instant with what was handled."""
+) -> Iterator[tuple[tuple[Event, ...], Action, list[Handled]]]:
+    """Fire actions by number; yield each instant, its positions, and what was handled."""
     for number in numbers:
         action: Action = model.actions(run.state())[number]
         instant = tuple(run.pending[position] for position in action)
-        yield instant, run.fire(action)
+        yield instant, action, run.fire(action)
 
 
-def _encoded(scenario: AnyScenario, violation: Violation, reached: ProtocolState) -> str:
-    cycle = violation.cycle or ()
-    return encode(
-        EncodedPath(
-            scenario.to_compact(),
-            violation.initial,
-            violation.actions + cycle,
-            fingerprint(reached),
-            len(cycle),
-        )
-    )
+def _encoded(scenario: AnyScenario, run: Lasso, reached: ProtocolState) -> str:
+    actions = run.stem + run.cycle
+    compact, mark = scenario.to_compact(), fingerprint(reached)
+    return encode(EncodedPath(compact, run.initial, actions, mark, len(run.cycle)))
+
+
+def _run_of(violation: Violation) -> Lasso:
+    stem, cycle = violation.actions, violation.cycle or ()
+    return Lasso(violation.initial, stem, cycle, violation.state_index)
 
 
 def witness_of(
@@ -375,7 +449,7 @@ def witness_of(
     """
     run = model.begin()
     try:
-        schedule = tuple(instant for instant, _ in _play(model, run, violation.actions))
+        schedule = tuple(instant for instant, _, _ in _play(model, run, violation.actions))
         reached = run.state()
     except IndexError:
         reached = None
@@ -396,10 +470,11 @@ def witness_of(
         classification, message = ORPHAN_TICKET, violation.message
     else:
         classification, message = INVARIANT_VIOLATION, violation.message
-    text = explain(classification, analysis, after_instants(violation.depth), message)
+    when = after_instants(violation.depth)
+    lines = explanation_lines(classification, analysis, when, message)
     stages = stages_of(run.system)
-    encoded = _encoded(scenario, violation, reached)
-    return Witness(violation, encoded, schedule, classification, analysis, stages, text)
+    encoded = _encoded(scenario, _run_of(violation), reached)
+    return Witness(violation, encoded, schedule, classification, analysis, stages, lines)
 
 
 def lasso_witness(
@@ -407,7 +482,6 @@ def lasso_witness(
     model: QuiescentModel,
     violation: Violation,
     finding: Finding,
-    fairness: str,
 ) -> Witness:
     """Replay a lasso on a live core, its cycle once, and explain what the cycle does.
 
@@ -418,34 +492,36 @@ def lasso_witness(
     """
     run, narrator = narrated_run(model)
     replica: Any = run.system
-    schedule = [instant for instant, _ in _play(model, run, violation.actions)]
+    schedule = [instant for instant, _, _ in _play(model, run, violation.actions)]
     narrator.take()
-    entry = run.state()
+    entry, pending = run.state(), tuple(run.pending)
     cycle = violation.cycle or ()
     handled: list[Handled] = []
-    for instant, events in _play(model, run, cycle):
+    taken: list[Action] = []
+    for instant, action, events in _play(model, run, cycle):
         schedule.append(instant)
+        taken.append(action)
         handled += events
     if run.state() != entry:
         raise AssertionError(f"the cycle of {violation} does not end where it began")
     analysis = waits_of(replica, run.pending)
-    encoded = _encoded(scenario, violation, entry)
+    encoded = _encoded(scenario, _run_of(violation), entry)
     stages = stages_of(replica)
-    if finding.name == WAVE_ORDER:
-        classification = WAVE_ORDER
-        text = explain(classification, analysis, after_instants(violation.depth), violation.message)
-    elif not run.pending:
-        classification = classify(analysis)
-        text = explain(classification, analysis, after_instants(violation.depth), violation.message)
+    if finding.name == WAVE_ORDER or not run.pending:
+        classification = WAVE_ORDER if finding.name == WAVE_ORDER else classify(analysis)
+        when = after_instants(violation.depth)
+        lines = explanation_lines(classification, analysis, when, violation.message)
     else:
         classification = finding.classification or STOPPED_RUN
-        played = Round(tuple(handled), tuple(note for _, note in narrator.take()))
-        text = tell(
-            finding, classification, violation.depth, len(cycle), (replica, run.pending), played,
-            fair=fairness != "none",
-        )  # fmt: skip
+        notes = tuple(note for _, note in narrator.take())
+        played = Round(tuple(handled), notes, held_back(pending, taken))
+        lines = tell(
+            finding, classification, violation.depth, len(cycle), (replica, run.pending), played
+        )
+    # A ticket that passes a wave is a matter of one instant: nothing repeats or stops there.
+    repeats = None if finding.name == WAVE_ORDER else len(cycle)
     return Witness(
-        violation, encoded, tuple(schedule), classification, analysis, stages, text, len(cycle)
+        violation, encoded, tuple(schedule), classification, analysis, stages, lines, repeats
     )
 
 

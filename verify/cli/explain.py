@@ -8,13 +8,18 @@ from typing import Annotated
 
 import typer
 
-from models.view import describe_stages
 from verify.cli import options as opt
-from verify.cli.dossier import Dossier, dossier_of_example
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
-from verify.cli.pictures import lanes_over_time, perfetto_trace, picture_bytes, waits_picture
+from verify.cli.pictures import (
+    lanes_over_instants,
+    lanes_over_time,
+    perfetto_trace,
+    picture_bytes,
+    waits_picture,
+)
 from verify.cli.render import out, print_cycle, scenario_line, stage_table
-from verify.cli.report import dossier_page
+from verify.cli.report import dossier_page, is_timed
 from verify.cli.sources import load_counterexample
 from verify.lane_chart import SUFFIXES
 from verify.report.page import render_page
@@ -81,17 +86,26 @@ def explain(
     for picture in (waits, timeline):
         if picture is not None and picture.suffix not in SUFFIXES:
             raise UsageError(f"a picture is a {' or '.join(SUFFIXES)} file, got {picture}")
-    dossier = dossier_of_example(load_counterexample(source, MAX_STATES).example)
+    dossier = dossier_of(load_counterexample(source, MAX_STATES).example)
     if html is not None:
         write_result(html, render_page(dossier_page(dossier)))
     if waits is not None:
-        write_result(waits, picture_bytes(waits_picture(dossier.analysis, ""), waits))
+        graph = waits_picture(dossier.analysis, "", dossier.goes_on)
+        write_result(waits, picture_bytes(graph, waits))
     if timeline is not None:
-        write_result(timeline, picture_bytes(lanes_over_time(dossier.witness, ""), timeline))
+        lanes = (
+            lanes_over_time(dossier.witness, "")
+            if dossier.witness is not None and is_timed(dossier.example)
+            else lanes_over_instants(dossier.film, "")
+        )
+        write_result(timeline, picture_bytes(lanes, timeline))
     if trace is not None:
+        if dossier.witness is None:
+            reason = "; ".join(dossier.refused[-1].contradiction)
+            raise UsageError(f"--trace needs times, and this run has none: {reason}")
         write_result(trace, perfetto_trace(dossier.witness))
     if mermaid_file is not None:
-        emit(mermaid_file, mermaid(dossier.analysis).rstrip())
+        emit(mermaid_file, mermaid(dossier.analysis, dossier.goes_on).rstrip())
     if "-" not in (str(json_file), str(mermaid_file)):
         print_story(dossier)
     if json_file is not None:
@@ -105,7 +119,8 @@ def print_story(dossier: Dossier) -> None:
     out.print(scenario_line(example.scenario))
     out.print(f"\n[bold]Why[/]  {dossier.text}")
     print_cycle([edge.source for edge in dossier.analysis.cycle])
-    out.print(f"\n[bold]Point of no return[/]  {dossier.story.fate}.")
+    if dossier.fate:
+        out.print(f"\n[bold]Point of no return[/]  {dossier.fate}.")
     no_return = dossier.story.no_return
     if no_return is not None and no_return.healthy:
         out.print("\n[bold]A healthy run[/] goes on from there:")
@@ -115,18 +130,23 @@ def print_story(dossier: Dossier) -> None:
     skipped = dossier.story.steps[0].number
     if skipped:
         out.print(f"the first {skipped} instants are not told; shrink the run for a shorter story")
+    first = len(example.schedule) - example.repeats + 1
     for step in dossier.story.steps:
+        if example.repeats and step.number == first:
+            out.print("\n[bold magenta]from here on for ever:[/]")
         lost = no_return is not None and step.number == no_return.step
-        _print_step(step, lost)
+        _print_step(step, lost, "goes on" if example.scenario.endless else "completes")
+    if example.repeats:
+        out.print(f"\nThe state is that after instant {first - 1} again.")
     out.print()
-    out.print(stage_table(describe_stages(dossier.played.replica)))
+    out.print(stage_table(dossier.stages))
     if dossier.path is not None:
         out.print(f"\n[bold]Replay[/]\nfrontier-verify replay {dossier.path}")
 
 
-def _print_step(step: Step, lost: bool) -> None:
+def _print_step(step: Step, lost: bool, goes_well: str) -> None:
     title = "  together with  ".join(step.fired) or "start"
-    mark = "  [bold red]<- no continuation completes from here on[/]" if lost else ""
+    mark = f"  [bold red]<- no continuation {goes_well} from here on[/]" if lost else ""
     out.print(f"\n[bold]{step.number}[/]  {title}{mark}")
     for handled in step.handled:
         if handled.tone:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import pprint
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from models.regression import RULES_VARIABLE, with_rules
-from models.scenario import Scenario
+from models.regression import RULES_VARIABLE, to_folder, with_rules
 from verify.cli.checking import CheckResult, check_scenario
 from verify.cli.dossier import Dossier
 from verify.cli.errors import UsageError
 from verify.cli.render import scenario_line
+from verify.path import decode, encode
 
 _TEST = '''"""Keeps a counterexample of frontier-verify as a test: {classification}.
 
@@ -26,17 +27,21 @@ _TEST = '''"""Keeps a counterexample of frontier-verify as a test: {classificati
     frontier-verify replay {path}
 """
 
+from pathlib import Path
+
 from models.regression import Kept
 
 KEPT = Kept(
     # The scenario, with the rules under which it violates.
     scenario={scenario},
-    # The schedule, instant by instant:
-{schedule}
+    # The schedule, instant by instant, and as a path.
+    schedule={schedule},
     path="{path}",
     classification="{classification}",
     # The change of rules that must repair it.
     repair={repair},
+    # Files of rules of one's own are named from here.
+    folder=str(Path(__file__).parent),
 )
 
 
@@ -71,7 +76,7 @@ def _wrap(text: str, width: int = 96) -> str:
     return "\n".join([*lines, line])
 
 
-def regression_test(dossier: Dossier, repair: Mapping[str, str] | None) -> str:
+def regression_test(dossier: Dossier, repair: Mapping[str, str] | None, folder: Path) -> str:
     """Return a self-contained regression test of a counterexample.
 
     Parameters
@@ -80,6 +85,8 @@ def regression_test(dossier: Dossier, repair: Mapping[str, str] | None) -> str:
         The counterexample; it must have an encoded path.
     repair
         Rules under which it must not happen, None if none are known.
+    folder
+        Folder that the test will stand in: it names rules of one's own from there.
     """
     if dossier.path is None:
         raise UsageError("the schedule has too many ties to encode; shrink it first")
@@ -88,19 +95,19 @@ def regression_test(dossier: Dossier, repair: Mapping[str, str] | None) -> str:
         f"The first test fails as long as the rules in force violate. Set {RULES_VARIABLE} to try "
         f"others"
     ) + (f", such as {RULES_VARIABLE}={rules_text(repair)}, which must pass." if repair else ".")
-    schedule = "\n".join(
-        f"    #   {number}  {' together with '.join(map(str, instant))}"
-        for number, instant in enumerate(example.schedule, start=1)
-    )
-    scenario = pprint.pformat(example.scenario.to_json(), sort_dicts=False, width=84)
+    schedule = pprint.pformat([[str(event) for event in own] for own in example.schedule], width=84)
+    encoded = decode(dossier.path)
+    path = encode(replace(encoded, scenario=to_folder(encoded.scenario, folder)))
+    named = to_folder(example.scenario.to_json(), folder)
+    scenario = pprint.pformat(named, sort_dicts=False, width=84)
     return _TEST.format(
         classification=example.classification,
         line=scenario_line(example.scenario),
         explanation=_wrap(dossier.text),
         usage=_wrap(usage),
-        path=dossier.path,
+        path=path,
         scenario=scenario.replace("\n", "\n    "),
-        schedule=schedule,
+        schedule=schedule.replace("\n", "\n    "),
         repair=json.dumps(dict(repair or {})),
         repair_test=_REPAIR_TEST if repair else "",
     )
@@ -150,7 +157,7 @@ def case_files(dossier: Dossier, repair: Mapping[str, str] | None, path: Path) -
     example = dossier.example
     twin = path.with_name(f"{path.stem}_repaired.toml")
     violated = check_scenario(example.scenario)
-    repaired_scenario: Scenario = with_rules(example.scenario, repair)
+    repaired_scenario = with_rules(example.scenario, repair)
     holds = check_scenario(repaired_scenario)
     changed = rules_text(repair)
     return {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from models.catalogue import find_case, load_scenario
+from models.catalogue import Case, catalogue, find_case, load_scenario
 from models.groups import GroupScenario
 from models.scenario import Scenario, ScenarioError
 from models.subjects import AnyScenario
@@ -87,7 +87,7 @@ Rooms = Annotated[
 Arrivals = Annotated[
     str | None,
     typer.Option(
-        help="burst: all at the start; open: each at any time.",
+        help="burst: all at the start; open: each at any time (closed: the first of each slot).",
         show_default=_usual("arrivals"),
         rich_help_panel=_WORK,
     ),
@@ -196,6 +196,12 @@ JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE|-", help="Write the result as JSON."),
 ]
+
+
+def case_of(source: str) -> Case | None:
+    """Return the catalogue case of this name; None if the source is a file or unknown."""
+    path = Path(source)
+    return None if path.suffix == ".toml" or path.is_file() else catalogue().get(source)
 
 
 def load_any_source(source: str) -> AnyScenario:

@@ -10,15 +10,17 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
-from frontier.des import Simulation
 from frontier.durations import MILLISECOND
 from frontier.events import REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from models.instants import Instants, Stretch, lane_track, lane_tracks
+from models.scenario import Scenario
 from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
 from models.witness import Witness
-from verify.lane_chart import Bar, draw, render
+from verify.cli.errors import UsageError
+from verify.lane_chart import INSTANTS, Band, Bar, draw, render
 from verify.waitfor import WaitFor
 from verify.waitgraph import draw_waits
 
@@ -32,13 +34,19 @@ _SHORT: Final = {
 }
 
 
-def _track(stage: int, lane: int) -> str:
-    return f"stage {stage} lane {lane}"
-
-
 def _label(span: Span) -> str:
     layer = f" {span.layer}" if span.layer > 0 else ""
     return f"b{span.batch.number} {_SHORT[span.kind]}{layer}"
+
+
+def _lanes_of(witness: Witness) -> Scenario:
+    """Return the scenario of a witness; UsageError unless it is one of lanes."""
+    if not isinstance(witness.scenario, Scenario):
+        raise UsageError(
+            "the stage is fed by groups, and this picture is of lanes; leave out --timeline and "
+            "--trace"
+        )
+    return witness.scenario
 
 
 def lanes_over_time(witness: Witness, title: str) -> Figure:
@@ -46,13 +54,13 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
 
     Of a long schedule the last instants are drawn, those that its story tells.
     """
-    instants = witness.instants
+    scenario, instants = _lanes_of(witness), witness.instants
     begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
-    scenario, timeline = witness.scenario, timeline_of(witness, begin)
-    tracks = [_track(s, lane) for s in range(scenario.stages) for lane in range(scenario.lanes)]
+    timeline = timeline_of(witness, begin)
+    tracks = lane_tracks(scenario.lanes, scenario.stages)
     bars = [
         Bar(
-            _track(span.stage, span.batch.lane),
+            lane_track(span.stage, span.batch.lane),
             span.start / 1e9,
             span.end / 1e9,
             span.kind,
@@ -65,14 +73,56 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
     return draw(title, tracks, bars, timeline.end / 1e9, begin / 1e9)
 
 
-def waits_picture(analysis: WaitFor, title: str) -> Figure:
-    """Draw the wait-for graph of a violating state, the cycle marked."""
-    return draw_waits(analysis, title)
+def lanes_over_instants(film: Instants, title: str) -> Figure:
+    """Draw who does what from instant to instant; what repeats for ever is marked."""
+    bars = [
+        Bar(
+            stretch.doing.track,
+            stretch.start,
+            stretch.end,
+            stretch.doing.kind,
+            stretch.doing.label,
+            stretch.finished,
+            thin=stretch.doing.waits,
+        )
+        for stretch in film.stretches
+        if stretch.finished
+    ]
+    bars += _for_ever(film)
+    bands = []
+    if film.period:
+        second = film.entry + film.period
+        bands = [
+            Band(film.entry, second, "the cycle"),
+            Band(second, second + film.period, "the same again, and so for ever"),
+        ]
+    return draw(title, film.tracks, bars, film.end, film.begin, INSTANTS, bands)
+
+
+def _for_ever(film: Instants) -> list[Bar]:
+    """Return what never ends, one bar a track however many batches wait on it."""
+    open_ended: dict[str, list[Stretch]] = {}
+    for stretch in film.stretches:
+        if not stretch.finished:
+            open_ended.setdefault(stretch.doing.track, []).append(stretch)
+    return [
+        Bar(track, own[0].start, film.end, own[0].doing.kind, _joined(own), False)
+        for track, own in open_ended.items()
+    ]
+
+
+def _joined(stretches: Sequence[Stretch]) -> str:
+    return ", ".join(dict.fromkeys(stretch.doing.label for stretch in stretches)) + " for ever"
+
+
+def waits_picture(analysis: WaitFor, title: str, everybody: bool = False) -> Figure:
+    """Draw the wait-for graph of a state, the cycle marked; see :func:`draw_waits`."""
+    return draw_waits(analysis, title, everybody)
 
 
 def perfetto_trace(witness: Witness) -> str:
     """Trace of a timed witness for Perfetto, the same picture as of any simulator run."""
-    scenario = witness.scenario
+    scenario = _lanes_of(witness)
     shape = ServingSpec(
         architecture=CO_LOCATION,
         lanes=scenario.lanes,
@@ -102,9 +152,9 @@ def perfetto_trace(witness: Witness) -> str:
             row = StageRow("MONOLITHIC", 0, event.stage, lane, number, phase, start, now, (), 0, 0)
             trace.row(row)
 
-    simulation = Simulation(scenario.make_replica(), witness.model(), (observe,))
+    simulation = witness.simulation(scenario.make_replica(), (observe,))
     with suppress(CoreError):
-        simulation.run()
+        simulation.run(witness.until)
     return trace.text(simulation.now)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.groups import GroupScenario
-from models.liveness import PROGRESS, STARVATION, Liveness
+from models.lasso_story import STOPS, Control
+from models.liveness import PROGRESS, STARVATION, Finding
 from models.subjects import AnyScenario
 from models.waits import WAVE_ORDER
 from verify.cli.checking import CheckResult, Witness, overtaken_json
 from verify.cli.errors import end_without_reader
 from verify.limits import Progress, ProgressCallback
+from verify.liveness import Lasso
 from verify.words import counted
 
 
@@ -34,7 +36,12 @@ class _PipedConsole(Console):
 out = _PipedConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 err = _PipedConsole(highlight=False, soft_wrap=True, stderr=True)
 
-_COLOURS = {"holds": "green", "violated": "red", "undetermined": "yellow"}
+_COLOURS = {
+    "holds": "green",
+    "holds vacuously": "yellow",
+    "violated": "red",
+    "undetermined": "yellow",
+}
 _LINE_EVERY_S = 10.0
 
 
@@ -48,19 +55,26 @@ def scenario_line(scenario: AnyScenario, timed: bool = False) -> str:
     if isinstance(scenario, GroupScenario):
         return _group_line(scenario)
     batches = scenario.batches
-    work = str(batches[0]) if len(set(batches)) == 1 else ",".join(map(str, batches))
     closed = scenario.workload == "closed"
     steps = "" if scenario.steps == 1 else f" of {scenario.steps} steps a request"
-    work += f" slots{steps}" if closed else " batches"
-    arrivals = "closed workload" if closed else f"{scenario.arrivals} arrivals"
+    noun = "slot" if closed else "batch"
+    if len(set(batches)) == 1:
+        work = counted(batches[0], noun) + steps
+    else:
+        work = f"{','.join(map(str, batches))} {noun}es"
+    arrivals = f"{scenario.arrivals} arrivals"
+    if closed:
+        arrivals = "closed workload" + (
+            ", first arrivals open" if scenario.arrivals == "open" else ""
+        )
     stale = ""
     if scenario.stale != "none":
         stale = f"stale work {scenario.stale}, {scenario.interruptions} invalidated, "
     capacity = "" if scenario.capacity == "lanes" else f"capacity {scenario.capacity}, "
     over = "" if scenario.context is None else f", over {scenario.context}"
     return (
-        f"{scenario.lanes} lanes x {scenario.stages} stages x {work}, "
-        f"{scenario.layers} layer{'s' if scenario.layers > 1 else ''}, {scenario.model}, "
+        f"{counted(scenario.lanes, 'lane')} x {counted(scenario.stages, 'stage')} x {work}, "
+        f"{counted(scenario.layers, 'layer')}, {scenario.model}, "
         f"{stale}{capacity}{scenario.admission}, {scenario.stand_in}, {scenario.rooms} rooms, "
         f"{arrivals}{over}"
     ) + ("" if timed else f", ties {'on' if scenario.ties else 'off'}")
@@ -130,7 +144,7 @@ def stage_table(stages: list[dict[str, Any]]) -> Table:
             for room in stage["rooms"]
         ]
         lanes = [
-            f"lane {lane['lane']}: "
+            f"{lane.get('name', 'lane ' + str(lane['lane']))}: "
             + (f"runs {lane['running']}" if lane["running"] is not None else "not busy")
             + (f", queued {_numbers(lane['queued'])}" if lane["queued"] else "")
             for lane in stage["lanes"]
@@ -174,8 +188,13 @@ def print_witness(witness: Witness) -> None:
     out.print(f"frontier-verify replay {witness.path}")
 
 
-def _what_holds(result: CheckResult) -> str:
+def what_holds(result: CheckResult) -> str:
+    """Say what a check that holds has proved."""
     asked = result.question.asked
+    if result.exploration.verdict.stats.transitions == 0:
+        return "there is no work, so nothing ever happens"
+    if result.vacuous:
+        return f"nothing is ever owed that {asked} asks for"
     if isinstance(result.scenario, GroupScenario):
         order = ", waves in queue order, never overtaken" if asked in ("all", STARVATION) else ""
         return f"every timing completes{order}"
@@ -196,24 +215,53 @@ def _ends(result: CheckResult) -> str:
     return ""
 
 
-def _print_liveness(liveness: Liveness) -> None:
-    """Print each property's verdict beside its negative control, and the overtaking bound."""
+def _control_line(findings: Sequence[Finding], controls: Mapping[Lasso, Control]) -> str:
+    """Say what the same properties come to if nothing is assumed fair, and by what run."""
+    owed = [finding for finding in findings if not finding.vacuous]
+    found = [(f, controls[f.control]) for f in owed if f.control is not None]
+    finding, control = min(found, key=lambda pair: pair[1].kind == STOPS)
+    return (
+        f"control, without fairness: {len(found)} of {len(owed)} such properties are violated, "
+        f"e.g. {finding.message}: {control}"
+    )
+
+
+def liveness_lines(result: CheckResult) -> dict[str, tuple[str, ...]]:
+    """Return each property's verdict, with its negative control, and the overtaking bound."""
+    liveness = result.liveness
+    if liveness is None:
+        return {}
     fairness = liveness.fairness
     assumed = "without fairness" if fairness == "none" else f"under {fairness} fairness"
+    lines: dict[str, tuple[str, ...]] = {}
     for name in dict.fromkeys(finding.name for finding in liveness.findings):
         own = [finding for finding in liveness.findings if finding.name == name]
         bad = [finding.message for finding in own if finding.lasso is not None]
-        controls = sum(finding.control is not None for finding in own)
-        verdict = verdict_markup("violated" if bad else "holds")
-        control = f"; without any fairness {controls} of {len(own)} such properties are violated"
-        out.print(
-            f"  {name} {'whatever is fair' if name == WAVE_ORDER else assumed}: {verdict}"
-            + (f" ({'; '.join(bad)})" if bad else "")
-            + ("" if name == WAVE_ORDER else control)
+        empty = all(finding.vacuous for finding in own)
+        text = "violated" if bad else "holds vacuously: nothing is ever owed" if empty else "holds"
+        text += f" ({'; '.join(bad)})" if bad else ""
+        with_control = name != WAVE_ORDER and not empty and fairness != "none"
+        lines[f"{name} {'whatever is fair' if name == WAVE_ORDER else assumed}"] = (
+            text,
+            *([_control_line(own, result.controls)] if with_control else []),
         )
     bound = overtaken_json(liveness)
-    most = "no bound" if bound["unbounded"] else f"at most {bound['bound']}"
-    out.print(f"  later tickets admitted past a waiting lane in one wait: {most}")
+    lines["later tickets admitted past a waiting lane in one wait"] = (
+        "no bound" if bound["unbounded"] else f"at most {bound['bound']}",
+    )
+    return lines
+
+
+def _print_liveness(result: CheckResult) -> None:
+    """Print each property's verdict beside its negative control, and the overtaking bound."""
+    for name, (verdict, *control) in liveness_lines(result).items():
+        word = verdict.split(" ", 1)[0]
+        shown = escape(verdict)
+        if word in _COLOURS:
+            shown = verdict_markup(word) + escape(verdict.removeprefix(word))
+        out.print(f"  {name}: {shown}")
+        for line in control:
+            out.print(f"    {escape(line)}")
 
 
 def print_result(result: CheckResult) -> None:
@@ -230,17 +278,20 @@ def print_result(result: CheckResult) -> None:
         out.print(f"reduction {name} is not sound here and was left out: {why}")
     word = result.verdict_word
     if word == "holds":
-        out.print(f"{verdict_markup(word)}: {_what_holds(result)} ({seen}{_ends(result)})")
+        if result.vacuous:
+            word = "holds vacuously"
+        out.print(f"{verdict_markup(word)}: {what_holds(result)} ({seen}{_ends(result)})")
         missed = [claim for claim, reached in result.reached.items() if reached is False]
         if missed:
             out.print(f"never happened in any timing: {'; '.join(missed)}")
         if result.liveness is not None:
-            _print_liveness(result.liveness)
+            _print_liveness(result)
     elif word == "undetermined":
         limit = result.to_json()["limit"]
         out.print(
-            f"{verdict_markup(word)}: {limit}; {seen}, no violation so far, "
-            f"but not everything was seen (deepest instant {stats.max_depth})"
+            f"{verdict_markup(word)}: {limit}; {seen}, no violation so far, but "
+            + ("not every run was judged" if stats.complete else "not everything was seen")
+            + f" (deepest instant {stats.max_depth})"
         )
     else:
         data = result.to_json()
@@ -251,7 +302,7 @@ def print_result(result: CheckResult) -> None:
             f"{seen}{part}"
         )
         if result.liveness is not None:
-            _print_liveness(result.liveness)
+            _print_liveness(result)
         print_witness(result.witnesses[0])
         if len(result.witnesses) > 1:
             out.print("\n[bold]Further violating states[/]")

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from models.counterexample import DRAINED, bad_states
 from models.explanation import Narrator, after_instants, explain
 from models.quiescent import QuiescentModel, QuiescentRun
-from models.subjects import stages_of, waits_of
+from models.schedule import why_differs
+from models.subjects import invariants_of, stages_of, waits_of
 from models.view import describe_event
-from models.waits import CORE_ERROR, classify
 from verify.cli import options as opt
 from verify.cli.checking import open_path
 from verify.cli.errors import emit, require_writable
@@ -26,7 +27,8 @@ def replay(
     """Replay an encoded path on the core and show every event with what followed.
 
     Exit code: 0 the path ends in a state that is complete or can go on, 1 it ends in a
-    drained or failing state or repeats for ever, 2 it is not a path of this version.
+    drained or failing state or breaks an invariant, or repeats for ever, 2 it is not a path of
+    this version.
     """
     require_writable(json_file)
     scenario, encoded = open_path(path)
@@ -46,7 +48,7 @@ def replay(
         if action_number >= len(actions):
             raise PathError(
                 f"step {number} takes action {action_number}, but only {len(actions)} are "
-                f"enabled there: the path is of another version of the protocol"
+                f"enabled there: {why_differs(scenario)}"
             )
         due = [run.pending[position] for position in actions[action_number]]
         if not quiet:
@@ -58,27 +60,15 @@ def replay(
     final = run.state()
     if fingerprint(final) != encoded.fingerprint:
         raise PathError(
-            "the path ends in another state than the one it was recorded with: it is of another "
-            "version of the protocol"
+            f"the path ends in another state than the one it was recorded with: "
+            f"{why_differs(scenario)}"
         )
-    ended = bool(run.pending) and run.failure is None
     repeats = encoded.cycle > 0 and seen[-1 - encoded.cycle] == final
-    outcome = (
-        "failed"
-        if run.failure
-        else "repeating"
-        if repeats
-        else "running"
-        if ended
-        else "complete"
-        if run.system.is_complete
-        else "drained"
-    )
+    found = None if repeats else next(bad_states(run, final, invariants_of(scenario)), None)
+    outcome = _outcome(run, repeats, found and found[2].name)
+    classification = found and found[0]
     replica: Any = run.system
     analysis = waits_of(replica, run.pending)
-    classification = (
-        CORE_ERROR if run.failure else classify(analysis) if outcome == "drained" else None
-    )
     stages = stages_of(replica)
     if not quiet:
         out.print()
@@ -86,9 +76,9 @@ def replay(
         out.print(f"\n{outcome} {after_instants(len(encoded.actions))}")
         if repeats:
             out.print(f"the state is that before the last {encoded.cycle}: they repeat for ever")
-        if classification is not None:
-            message = str(run.failure or "no event is left, but work is unfinished")
-            out.print(explain(classification, analysis, after_instants(len(steps)), message))
+        if found is not None:
+            when = after_instants(len(steps))
+            out.print(explain(found[0], analysis, when, found[2].message))
     if json_file is not None:
         data = {
             "scenario": scenario.to_json(),
@@ -102,6 +92,17 @@ def replay(
         }
         emit(json_file, json.dumps(data, indent=1))
     raise typer.Exit(1 if classification or repeats else 0)
+
+
+def _outcome(run: QuiescentRun, repeats: bool, violated: str | None) -> str:
+    """Say in one word how a path ends."""
+    if run.failure is not None:
+        return "failed"
+    if repeats:
+        return "repeating"
+    if violated is not None:
+        return DRAINED if violated == DRAINED else "violated"
+    return "running" if run.pending else "complete"
 
 
 def _show(narrator: Narrator, quiet: bool) -> list[dict[str, Any]]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from models.explanation import after_instants, explanation_lines
-from models.groups import GroupScenario
+from models.counterexample import Counterexample, Violated, signature_of
+from models.explanation import after_instants
+from models.instants import Instants, film
+from models.sample import sample_run
 from models.scenario import Scenario
-from models.schedule import Schedule, play
-from models.story import tell, tell_known
-from verify.cli.checking import CheckResult, Witness
-from verify.cli.dossier import Dossier, dossier_of, violation_message
-from verify.cli.pictures import lanes_over_time, picture_bytes, waits_picture
-from verify.cli.render import scenario_line
+from models.story import MOST_STEPS, tell_known
+from models.witness import ROUNDS, Witness
+from verify.cli.checking import CheckResult
+from verify.cli.checking import Witness as Shown
+from verify.cli.dossier import Dossier, dossier_of
+from verify.cli.pictures import (
+    lanes_over_instants,
+    lanes_over_time,
+    picture_bytes,
+    waits_picture,
+)
+from verify.cli.render import liveness_lines, scenario_line, what_holds
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
@@ -24,19 +33,9 @@ MOST_TIMES = 60
 _SVG = Path("drawing.svg")
 
 
-def why_lines(dossier: Dossier) -> tuple[str, ...]:
-    """Return the explanation of a counterexample, sentence by sentence."""
-    return explanation_lines(
-        dossier.example.classification,
-        dossier.analysis,
-        after_instants(len(dossier.example.schedule)),
-        violation_message(dossier.played),
-    )
-
-
-def waits_drawing(analysis: WaitFor) -> Drawing:
-    """Return the wait-for graph with its description in words."""
-    arrows, hidden = shown_arrows(analysis)
+def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
+    """Return the wait-for graph with its description in words; see :func:`draw_waits`."""
+    arrows, hidden = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
@@ -44,13 +43,13 @@ def waits_drawing(analysis: WaitFor) -> Drawing:
         for arrow in arrows
     ]
     words += [more_words(hidden)] if hidden else []
-    svg = picture_bytes(waits_picture(analysis, ""), _SVG).decode()
+    svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
+    title += " where the cycle begins" if everybody else ""
     return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
-def _lanes_drawing(dossier: Dossier) -> Drawing:
-    witness = dossier.witness
+def _lanes_drawing(witness: Witness) -> Drawing:
     svg = picture_bytes(lanes_over_time(witness, ""), _SVG).decode()
     title = f"Lanes over time in the timed witness ({witness.assumption.replace('_', ' ')} times)"
     return Drawing(
@@ -62,6 +61,8 @@ def _lanes_drawing(dossier: Dossier) -> Drawing:
 
 def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     witness = dossier.witness
+    if witness is None:
+        return (Fact("no times", dossier.refused[-1].contradiction),)
     arrivals = tuple(
         f"lane {lane}: {', '.join(map(str, own))} ms"
         for lane, own in enumerate(witness.arrivals)
@@ -71,6 +72,9 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     if len(times) > MOST_TIMES:
         times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
+    if witness.period is not None:
+        words = f"{witness.period} ms a round; {ROUNDS} rounds are simulated, all alike"
+        facts.append(Fact("period", (words,)))
     facts.append(Fact("times of the witness", tuple(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
@@ -78,24 +82,57 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
 
 
 def _fate(dossier: Dossier) -> tuple[Fact, ...]:
-    story = dossier.story
-    return () if story.no_return else (Fact("point of no return", (story.fate,)),)
+    told = dossier.story.no_return or not dossier.fate
+    return () if told else (Fact("point of no return", (dossier.fate,)),)
+
+
+def _title(example: Counterexample) -> str:
+    name = example.classification.replace("_", " ")
+    stem = len(example.schedule) - example.repeats
+    if not example.repeats:
+        return f"{name} {after_instants(stem)}"
+    again = "instant repeats" if example.repeats == 1 else f"{example.repeats} instants repeat"
+    return f"{name}: {after_instants(stem)}, the next {again} for ever"
+
+
+def _drawings(dossier: Dossier) -> Iterator[Drawing]:
+    """Yield who waits for whom, and lanes over time, or over instants where time says less."""
+    example, everybody = dossier.example, dossier.goes_on
+    waits = dossier.analysis.waits if everybody else dossier.analysis.stuck
+    if waits:
+        yield waits_drawing(dossier.analysis, everybody)
+    if dossier.witness is not None and is_timed(example):
+        yield _lanes_drawing(dossier.witness)
+    else:
+        yield _instants_drawing(dossier.film)
+
+
+def is_timed(example: Counterexample) -> bool:
+    """Whether lanes over time show it: of a lasso, or of groups, its instants say more."""
+    return isinstance(example.scenario, Scenario) and not example.repeats
+
+
+def _mermaid(dossier: Dossier) -> str:
+    """Return the wait-for graph as text; empty if nobody waits."""
+    text = mermaid(dossier.analysis, dossier.goes_on)
+    return text if dossier.analysis.waits else ""
 
 
 def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
     """Return the page of a counterexample."""
     example = dossier.example
-    depth = len(example.schedule)
+    stem = len(example.schedule) - example.repeats
     return Page(
-        title=f"{example.classification.replace('_', ' ')} {after_instants(depth)}",
+        title=_title(example),
         verdict="violated",
         subtitle=scenario_line(example.scenario),
-        why=why_lines(dossier),
+        why=dossier.lines,
         facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
-        drawings=(waits_drawing(dossier.analysis), _lanes_drawing(dossier)),
+        drawings=tuple(_drawings(dossier)),
         story=dossier.story,
-        mermaid=mermaid(dossier.analysis),
+        mermaid=_mermaid(dossier),
         command="" if dossier.path is None else f"frontier-verify replay {dossier.path}",
+        repeats_from=stem + 1 if example.repeats else None,
     )
 
 
@@ -125,58 +162,56 @@ def check_page(result: CheckResult) -> Page:
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
         return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
-    endless = scenario.endless
-    goal = "goes on, for any number of requests" if endless else "completes"
-    why = (f"Every timing {goal}: all {data['states']:,} states were explored.",)
-    story = None
-    if isinstance(scenario, Scenario) and not endless:
-        story = tell_known(scenario, play(scenario, {}).schedule, None)
-    return Page(f"every timing {goal}", "holds", scenario_line(scenario), why, facts, story=story)
-
-
-def _group_page(scenario: GroupScenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a violation at a stage fed by groups: its instants are facts."""
-    instants = tuple(" together with ".join(map(str, instant)) for instant in witness.schedule)
-    name = witness.classification.replace("_", " ")
+    why = (f"{what_holds(result)}: all {data['states']:,} states were explored.",)
+    sample = sample_run(scenario)
+    repeats = sample.repeats or None
     return Page(
-        title=f"{name} {after_instants(len(witness.schedule))}",
-        verdict="violated",
+        title=what_holds(result),
+        verdict="holds vacuously" if result.vacuous else "holds",
         subtitle=scenario_line(scenario),
-        why=(witness.text,),
-        facts=(*facts, Fact("schedule", instants)),
-        drawings=(waits_drawing(witness.wait_for),),
-        mermaid=mermaid(witness.wait_for),
-        command=f"frontier-verify replay {witness.path}",
+        why=why,
+        facts=(*facts, *_liveness_facts(result)),
+        drawings=(
+            _instants_drawing(
+                film(scenario, sample.schedule, repeats, MOST_STEPS), "One run among all timings"
+            ),
+        ),
+        story=tell_known(scenario, sample.schedule, None),
+        repeats_from=len(sample.schedule) - repeats + 1 if repeats else None,
     )
 
 
-def _violated_page(result: CheckResult, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    if isinstance(result.scenario, GroupScenario):
-        return _group_page(result.scenario, witness, facts)
-    if witness.repeats is None and not result.scenario.interrupted:
-        dossier = dossier_of(
-            result.scenario, witness.schedule, witness.classification, witness.text
-        )
-        return dossier_page(dossier, facts)
-    return _untimed_page(result.scenario, witness, facts)
-
-
-def _untimed_page(scenario: Scenario, witness: Witness, facts: tuple[Fact, ...]) -> Page:
-    """Return the page of a run that repeats for ever, or to which no times can be given."""
-    schedule: Schedule = witness.schedule
-    stem = len(schedule) - (witness.repeats or 0)
-    name = witness.classification.replace("_", " ")
-    title = f"{name} {after_instants(len(schedule))}"
-    if witness.repeats:
-        title = f"{name}: the last {witness.repeats} of {len(schedule)} instants repeat for ever"
-    return Page(
-        title=title,
-        verdict="violated",
-        subtitle=scenario_line(scenario),
-        why=(witness.text,),
-        facts=facts,
-        drawings=(waits_drawing(witness.wait_for),) if witness.wait_for.stuck else (),
-        story=tell(scenario, schedule),
-        command=f"frontier-verify replay {witness.path}",
-        repeats_from=stem + 1 if witness.repeats else None,
+def _violated_page(result: CheckResult, witness: Shown, facts: tuple[Fact, ...]) -> Page:
+    violation = witness.violation
+    example = Counterexample(
+        result.scenario,
+        witness.schedule,
+        witness.classification,
+        signature_of(witness.wait_for),
+        Violated(violation.property_name, violation.message),
+        witness.repeats or 0,
+        result.question.fairness,
     )
+    dossier = dossier_of(example, witness.lines)
+    return dossier_page(dossier, (*facts, *_liveness_facts(result)))
+
+
+def _liveness_facts(result: CheckResult) -> tuple[Fact, ...]:
+    """Return the verdict on each liveness property, with its control, as facts."""
+    if result.liveness is None:
+        return ()
+    return tuple(Fact(name, lines) for name, lines in liveness_lines(result).items())
+
+
+def _instants_drawing(film: Instants, title: str = "Who does what") -> Drawing:
+    """Return who did what from instant to instant, with its description in words."""
+    svg = picture_bytes(lanes_over_instants(film, ""), _SVG).decode()
+    never = dict.fromkeys(
+        f"{s.doing.track}: {s.doing.label}" for s in film.stretches if not s.finished
+    )
+    words = f"Lanes over instants. What never ends: {'; '.join(never) or 'nothing'}."
+    title += ", instant by instant"
+    if film.period:
+        title += f" (instants {film.entry + 1} to {film.entry + film.period} repeat for ever)"
+        words += f" From instant {film.entry + 1} on the cycle repeats for ever."
+    return Drawing(title, words, svg)

@@ -24,6 +24,7 @@ from models.serving import ServingRun
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.render import out, print_cycle, stage_table
 from verify.lane_chart import SUFFIXES, Bar, draw, render
+from verify.words import counted
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,8 @@ def chart_of(run: ServingRun, rows: list[StageRow]) -> Figure:
 
 def _print(spec: ServingSpec, data: dict[str, Any]) -> None:
     out.print(
-        f"{spec.architecture}: {spec.lanes} lanes x {spec.stages} stages, {spec.layers} "
-        f"layer{'s' if spec.layers > 1 else ''} per stage, {'moe' if spec.moe else 'dense'}, "
+        f"{spec.architecture}: {counted(spec.lanes, 'lane')} x {counted(spec.stages, 'stage')}, "
+        f"{counted(spec.layers, 'layer')} per stage, {'moe' if spec.moe else 'dense'}, "
         f"{spec.admission.name}, {spec.stand_in.name}, {spec.rooms.name} rooms"
     )
     colour = "green" if data["outcome"] == SUCCESS else "red"

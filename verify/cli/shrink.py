@@ -9,16 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
+from frontier.events import ENVIRONMENT
+from models.counterexample import Counterexample, sort_key
+from models.groups import GroupScenario
+from models.lasso_story import STOPPED_RUN
 from models.regression import find_repair
-from models.shrinking import KEEP, Counterexample, Shrunk, sort_key
+from models.scenario import NOTHING_STALE
+from models.shrinking import KEEP, Shrunk
 from models.shrinking import shrink as shrink_example
-from models.witness import witness_to_json
+from models.subjects import AnyScenario
+from models.witness import ROUNDS, witness_to_json
 from verify.cli import options as opt
-from verify.cli.dossier import Dossier, dossier_of_example
+from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
 from verify.cli.render import out, scenario_line
-from verify.cli.sources import load_counterexample, require_finite
+from verify.cli.sources import load_counterexample
+from verify.words import counted
 
 MAX_STATES = 20_000
 
@@ -75,17 +82,25 @@ def shrink(
         require_writable(path)
     started = time.monotonic()
     read = load_counterexample(source, max_states)
-    shrunk = shrink_example(require_finite(read), keep, max_states)
+    if read.example.classification == STOPPED_RUN:
+        raise UsageError(
+            f"{read.kind} is of a run that merely stops, which every scenario has while nothing "
+            f"makes pending events fire; expected a violation under weak or strong fairness"
+        )
+    shrunk = shrink_example(read.example, keep, max_states)
     other = _simpler_of_another_class(shrunk, keep, max_states)
-    dossier = dossier_of_example(shrunk.best)
-    repair = find_repair(shrunk.best.scenario)
+    dossier = dossier_of(shrunk.best)
+    repair = find_repair(shrunk.best.scenario, fairness=shrunk.best.fairness)
     elapsed = time.monotonic() - started
     files: dict[Path, str] = {}
     if emit_pytest is not None:
-        files[emit_pytest] = regression_test(dossier, repair)
+        files[emit_pytest] = regression_test(dossier, repair, emit_pytest.parent)
     if emit_case is not None:
         files |= case_files(dossier, repair, emit_case)
     if witness is not None:
+        if dossier.witness is None:
+            reason = "; ".join(dossier.refused[-1].contradiction)
+            raise UsageError(f"there is no timed witness to write: {reason}")
         files[witness] = json.dumps(witness_to_json(dossier.witness), indent=1) + "\n"
     for path, text in files.items():
         write_result(path, text)
@@ -106,12 +121,35 @@ def _simpler_of_another_class(shrunk: Shrunk, keep: str, limit: int) -> Countere
 
 
 def _size(example: Counterexample) -> str:
-    s = example.scenario
-    return (
-        f"{s.lanes} lanes x {s.stages} stages x {s.layers} layers, batches "
-        f"{','.join(map(str, s.batches))}, {s.arrivals} arrivals, {len(example.schedule)} "
-        f"instants, {example.ties} ties"
-    )
+    """Shape and length in words."""
+    length = counted(len(example.schedule), "instant")
+    if example.repeats:
+        length += f", the last {example.repeats} for ever"
+    return f"{shape_words(example.scenario)}, {length}, {counted(example.ties, 'tie')}"
+
+
+def shape_words(scenario: AnyScenario) -> str:
+    """Say in words what can be taken from a scenario."""
+    if isinstance(scenario, GroupScenario):
+        scripts = "; ".join(" ".join(own) for own in scenario.groups)
+        full = counted(scenario.full_stages, "full-stage scheduler")
+        words = [f"groups {scripts}", counted(scenario.ep_size, "EP lane"), full]
+    else:
+        shape = [(scenario.lanes, "lane"), (scenario.stages, "stage"), (scenario.layers, "layer")]
+        words = [" x ".join(counted(*each) for each in shape)]
+        if scenario.endless:
+            words += [f"{counted(scenario.slots, 'slot')} a lane", _steps(scenario.steps)]
+        else:
+            words.append(f"batches {','.join(map(str, scenario.batches))}")
+            words.append(f"{scenario.arrivals} arrivals")
+    if scenario.stale != NOTHING_STALE:
+        most = scenario.interruptions
+        words.append(counted(most, "invalidation") if isinstance(most, int) else "invalidations")
+    return ", ".join(words)
+
+
+def _steps(steps: int | str) -> str:
+    return f"{counted(steps, 'step') if isinstance(steps, int) else 'endless steps'} a request"
 
 
 def _print(
@@ -126,11 +164,10 @@ def _print(
     out.print(f"[bold]From[/]  {kind}: {shrunk.origin.classification}, {_size(shrunk.origin)}")
     out.print(f"[bold]To[/]    {best.classification}, {_size(best)}")
     out.print(scenario_line(best.scenario))
-    out.print("\n[bold]Schedule[/] (what falls due, and when in the timed witness)")
-    for time_ms, instant in zip(dossier.witness.instants, best.schedule, strict=True):
-        out.print(f"  {time_ms:>4} ms  " + "  together with  ".join(map(str, instant)))
+    _print_schedule(dossier)
     out.print(f"\n[bold]Why[/]  {dossier.text}")
-    out.print(f"\n[bold]Point of no return[/]  {dossier.story.fate}.")
+    if dossier.fate:
+        out.print(f"\n[bold]Point of no return[/]  {dossier.fate}.")
     _print_minimality(shrunk)
     _print_witness(dossier)
     if other is not None:
@@ -141,18 +178,39 @@ def _print(
     if repair is None:
         out.print("\nNo change of rules is known that repairs this scenario.")
     else:
-        out.print(f"\n[bold]Repaired by[/]  {rules_text(repair)} (every timing completes)")
+        held = "no timing violates" if best.scenario.endless else "every timing completes"
+        out.print(f"\n[bold]Repaired by[/]  {rules_text(repair)} ({held})")
     for path in files:
         out.print(f"wrote {path}")
     if dossier.path is not None:
         out.print(f"\n[bold]Replay[/]\nfrontier-verify replay {dossier.path}")
 
 
+def _print_schedule(dossier: Dossier) -> None:
+    best, witness = dossier.example, dossier.witness
+    when = "" if witness is None else ", and when in the timed witness"
+    out.print(f"\n[bold]Schedule[/] (what falls due{when})")
+    first = len(best.schedule) - best.repeats
+    for number, instant in enumerate(best.schedule):
+        if best.repeats and number == first:
+            every = "" if witness is None else f", every {witness.period} ms"
+            out.print(f"  from here on for ever{every}:")
+        clock = f"{number + 1:>7}" if witness is None else f"{witness.instants[number]:>4} ms"
+        out.print(f"  {clock}  " + "  together with  ".join(map(str, instant)))
+
+
 def _print_minimality(shrunk: Shrunk) -> None:
     taken = ", ".join(dict.fromkeys(step.pass_name for step in shrunk.steps)) or "nothing"
+    if shrunk.interrupted:
+        out.print(
+            f"\n[yellow]interrupted[/]  {counted(shrunk.tried, 'reduction')} tried, "
+            f"{len(shrunk.steps)} taken ({taken}): the simplest counterexample so far, not said "
+            f"to be minimal"
+        )
+        return
     out.print(
-        f"\n[bold]Minimal[/]  {shrunk.tried} reductions tried, {len(shrunk.steps)} taken "
-        f"({taken}). Taken away singly, verified once more:"
+        f"\n[bold]Minimal[/]  {counted(shrunk.tried, 'reduction')} tried, {len(shrunk.steps)} "
+        f"taken ({taken}). Taken away singly, verified once more:"
     )
     for obstacle in shrunk.obstacles:
         out.print(f"  without {obstacle.label:<28} {obstacle.rejection.reason}")
@@ -162,15 +220,29 @@ def _print_minimality(shrunk: Shrunk) -> None:
 
 def _print_witness(dossier: Dossier) -> None:
     witness = dossier.witness
+    if witness is None:
+        out.print(f"\n[bold]No timed witness[/]  {'; '.join(dossier.refused[-1].contradiction)}")
+        return
     arrivals = "; ".join(
         f"lane {lane} at {', '.join(map(str, own))}"
         for lane, own in enumerate(witness.arrivals)
         if own
     )
+    outside = ", ".join(
+        f"{timed.event} at {timed.milliseconds} ms"
+        for timed in witness.durations
+        if timed.event.kind in ENVIRONMENT
+    )
+    end = "ends in the same state"
+    if witness.repeats:
+        end = f"repeats the cycle every {witness.period} ms ({ROUNDS} rounds were run)"
+    elif witness.stops:
+        end = "is in the same state after the last instant"
     out.print(
-        f"\n[bold]Timed witness[/]  {witness.assumption} times"
+        f"\n[bold]Timed witness[/]  {witness.assumption.replace('_', ' ')} times"
         + (f", arrivals in ms: {arrivals}" if arrivals else "")
-        + "; the simulator was run on it and ends in the same state"
+        + (f", from outside: {outside}" if outside else "")
+        + f"; the simulator was run on it and {end}"
     )
     for none in dossier.refused:
         out.print(f"  not with {none.assumption} times, which contradict each other here:")
@@ -182,7 +254,8 @@ def _configuration(example: Counterexample) -> dict[str, Any]:
     return {
         "scenario": example.scenario.to_json(),
         "classification": example.classification,
-        "depth": len(example.schedule),
+        "depth": len(example.schedule) - example.repeats,
+        "cycle": example.repeats,
         "ties": example.ties,
     }
 
@@ -204,6 +277,7 @@ def _json(
         "steps": [{"pass": step.pass_name, "removed": step.label} for step in shrunk.steps],
         "tried": shrunk.tried,
         "minimal": shrunk.is_minimal,
+        "interrupted": shrunk.interrupted,
         "minimality": [
             {
                 "pass": obstacle.pass_name,

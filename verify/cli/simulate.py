@@ -34,9 +34,9 @@ from verify.cli import options as opt
 from verify.cli import serving_options as serving
 from verify.cli.errors import UsageError, emit, write_result
 from verify.cli.group_run import print_groups, run_groups
-from verify.cli.render import out, print_cycle, scenario_line, stage_table
 from verify.cli.request_run import Outputs, simulate_requests
 from verify.cli.sources import load_witness
+from verify.cli.witness_run import print_timed, simulate_witness
 
 _TIMES = "Times"
 _GROUP_OPTIONS = ("groups", "ep_size", "admission", "durations", "seed", "wave_ms", "json_file")
@@ -148,7 +148,7 @@ def simulate(
             ("source", "json_file", "events"),
         )
         witness = load_witness(Path(source))
-        _simulate_batches(witness.scenario, witness.model(), None, outputs)
+        raise typer.Exit(simulate_witness(witness, outputs))
     if groups is not None:
         _require_only(context, "a run of groups", _GROUP_OPTIONS)
         stage = GroupScenario.of(
@@ -257,7 +257,7 @@ def _simulate_batches(
     recorder = RunRecorder()
     data = run_timed(scenario, durations, (recorder,))
     if str(outputs.json) != "-":
-        _print(scenario, data)
+        print_timed(scenario, data)
     if outputs.events is not None:
         log = recorder.log(replace(scenario, ties=True))
         write_result(outputs.events, write_event_log(log, data["outcome"]))
@@ -300,16 +300,3 @@ def run_timed(
             data["classification"], analysis, f"at {simulation.now / 1e6:g} ms", message
         )
     return data
-
-
-def _print(scenario: Scenario, data: dict[str, Any]) -> None:
-    out.print(scenario_line(scenario, timed=True))
-    colour = "green" if data["outcome"] == "complete" else "red"
-    out.print(
-        f"[bold {colour}]{data['outcome']}[/] at {data['makespan_s'] * 1e3:g} ms after "
-        f"{data['events']} events"
-    )
-    if data["stages"] is not None:
-        out.print(stage_table(data["stages"]))
-        print_cycle([edge["from"] for edge in data["wait_for"]["cycle"]])
-        out.print(f"\n[bold]Why[/]  {data['explanation']}")

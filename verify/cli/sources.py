@@ -9,15 +9,17 @@ from typing import Any
 
 import typer
 
+from models.counterexample import Counterexample, Violated, counterexample_of
 from models.eventlog import EventLogError, is_event_log, read_event_log, replay_event_log
+from models.lasso_story import STOPPED_RUN
+from models.liveness import PROGRESS, STARVATION
+from models.recorded import recorded_counterexample, stopped_run
 from models.regression import decides
-from models.scenario import NOTHING_STALE, Scenario
-from models.schedule import Played, play_exactly, walk_path
-from models.shrinking import Counterexample, counterexample_of
+from models.schedule import Played, play_exactly
 from models.subjects import AnyScenario
 from models.witness import Witness, WitnessError, confirm, witness_of_json
 from verify.cli import options as opt
-from verify.cli.checking import open_path
+from verify.cli.checking import Question, open_path
 from verify.cli.errors import UNDETERMINED, UsageError
 from verify.cli.render import err
 from verify.shrink import Rejection
@@ -55,20 +57,20 @@ def load_counterexample(source: str, max_states: int) -> Source:
     """
     path = Path(source)
     if source.startswith("fv") and "-" in source[:6] and not path.is_file():
-        return _of_path(source, "an encoded path")
+        return _of_path(source, "an encoded path", max_states)
     if path.suffix == ".toml" or not path.is_file():
         if path.suffix in (".json", ".jsonl") or ("/" in source and path.suffix != ".toml"):
             raise UsageError(f"cannot read {source}: there is no such file")
-        return _of_scenario(opt.load_source(source), max_states)
+        return _of_scenario(*load_asked(source), max_states)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {source}: {error}") from None
     if text.lstrip().startswith("fv"):
-        return _of_path(text.strip(), f"the path in {source}")
+        return _of_path(text.strip(), f"the path in {source}", max_states)
     if is_event_log(text):
         return _of_log(source, text)
-    return _of_json(source, text)
+    return _of_json(source, text, max_states)
 
 
 def _violating(played: Played, what: str) -> Counterexample:
@@ -79,39 +81,18 @@ def _violating(played: Played, what: str) -> Counterexample:
     return example
 
 
-def _of_lanes(scenario: AnyScenario, what: str) -> Scenario:
-    if not isinstance(scenario, Scenario):
-        raise UsageError(f"{what} is of a stage fed by groups; expected a scenario of lanes")
-    if scenario.interrupted:
-        raise UsageError(
-            f"{what} has work that becomes stale by events from outside, which have no times; "
-            f"expected stale = '{NOTHING_STALE}': check --report and replay explain it"
-        )
-    return scenario
-
-
-def require_finite(source: Source) -> Counterexample:
-    """Return a source's counterexample, which must be of finite work.
-
-    Raises
-    ------
-    UsageError
-        If its workload is closed: a run that goes on for ever cannot be carried over.
-    """
-    if source.example.scenario.endless:
-        raise UsageError(
-            f"{source.kind} is of a closed workload, which goes on for ever; expected finite work "
-            f"(workload = 'finite')"
-        )
-    return source.example
-
-
-def _of_path(word: str, what: str) -> Source:
-    opened, encoded = open_path(word)
-    scenario = _of_lanes(opened, what)
-    if encoded.cycle:
-        raise UsageError(f"{what} is a lasso, which repeats for ever: check and replay explain it")
-    return Source(_violating(walk_path(scenario, encoded), what), what)
+def _of_path(
+    word: str,
+    what: str,
+    max_states: int,
+    fairness: str = "weak",
+    names: tuple[str, ...] = (PROGRESS, STARVATION),
+) -> Source:
+    scenario, encoded = open_path(word)
+    example = recorded_counterexample(scenario, encoded, max_states, fairness, names)
+    if example is None:
+        raise UsageError(f"{what} ends in no violation")
+    return Source(example, what)
 
 
 def _of_log(source: str, text: str) -> Source:
@@ -122,7 +103,7 @@ def _of_log(source: str, text: str) -> Source:
     return Source(_violating(played, f"the run in {source}"), f"the event log {source}")
 
 
-def _of_json(source: str, text: str) -> Source:
+def _of_json(source: str, text: str, max_states: int) -> Source:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
@@ -134,10 +115,21 @@ def _of_json(source: str, text: str) -> Source:
     if "cases" in values:
         raise UsageError(f"{source} is the result of a whole catalogue; name one of its cases")
     if isinstance(values.get("path"), str):
-        return _of_path(values["path"], f"the result {source}")
+        return _of_result(f"the result {source}", values, max_states)
     if "verdict" in values:
         raise UsageError(f"{source} has no violation: its verdict is {values['verdict']}")
     raise UsageError(f"{source} holds no result; {_KNOWN}")
+
+
+def _of_result(what: str, values: dict[str, Any], max_states: int) -> Source:
+    """Read the path of a result; of a run it says which property it violates."""
+    name, message = str(values.get("violation")), str(values.get("message"))
+    fairness = str(values.get("fairness") or "weak")
+    if values.get("classification") == STOPPED_RUN:
+        scenario, path = open_path(values["path"])
+        return Source(stopped_run(scenario, path, Violated(name, message)), what)
+    names = (name,) if name in (PROGRESS, STARVATION) else (PROGRESS, STARVATION)
+    return _of_path(values["path"], what, max_states, fairness, names)
 
 
 def load_witness(path: Path) -> Witness:
@@ -168,22 +160,29 @@ def _confirmed(source: str, values: dict[str, Any]) -> Witness:
 
 def _of_witness(source: str, values: dict[str, Any]) -> Source:
     witness = _confirmed(source, values)
-    played = play_exactly(witness.scenario, witness.schedule)
-    return Source(_violating(played, f"the witness {source}"), f"the timed witness {source}")
-
-
-def _of_scenario(scenario: Scenario, max_states: int) -> Source:
-    _of_lanes(scenario, "the scenario")
-    if scenario.endless:
+    what = f"the timed witness {source}"
+    if witness.repeats:
         raise UsageError(
-            "the scenario is of a closed workload: check it, and give explain the result"
+            f"{what} repeats for ever, several rounds of it in a row; give the encoded path that "
+            f"it was made from"
         )
-    found = decides(scenario, max_states)
+    return Source(_violating(play_exactly(witness.scenario, witness.schedule), what), what)
+
+
+def load_asked(source: str) -> tuple[AnyScenario, Question]:
+    """Return the scenario of a file or case, with what a case asks, else what is usual."""
+    scenario, case = opt.load_any_source(source), opt.case_of(source)
+    if case is None:
+        return scenario, Question.of(scenario)
+    return scenario, Question.of(scenario, case.asked, case.fairness)
+
+
+def _of_scenario(scenario: AnyScenario, question: Question, max_states: int) -> Source:
+    found = decides(scenario, max_states, question.liveness, question.fairness, question.runs_first)
     if isinstance(found, Rejection):
         if found.proved:
-            raise UsageError(
-                f"the scenario has no violation: every timing completes ({found.reason})"
-            )
+            held = "no timing violates" if scenario.endless else "every timing completes"
+            raise UsageError(f"the scenario has no violation: {held} ({found.reason})")
         err.print(f"undetermined: no violation found ({found.reason}); raise --max-states")
         raise typer.Exit(UNDETERMINED)
     return Source(found, "the scenario")

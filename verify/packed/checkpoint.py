@@ -24,7 +24,7 @@ from verify.packed.kernels import SHARDS
 from verify.packed.model import End
 from verify.packed.search import Search, Tally
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 CHUNK: Final = 1 << 20
 
@@ -138,7 +138,6 @@ class Checkpointer:
                 for count, sums in zip(self._counts, self._sums, strict=True)
             ],
             "tally": {
-                "depth": tally.depth,
                 "transitions": tally.transitions,
                 "expanded": tally.expanded,
                 "complete": tally.complete,
@@ -147,7 +146,8 @@ class Checkpointer:
                 "ends": {end.name: found for end, found in tally.ends.items()},
                 "levels": tally.levels,
                 "bounds": tally.bounds,
-                "work": tally.work,
+                "at_hand": tally.at_hand,
+                "cursor": tally.cursor,
             },
         }
         text = json.dumps(content, sort_keys=True)
@@ -179,7 +179,6 @@ def resume(search: Search, directory: Path) -> None:
             shard.rebuild()
     kept = content["tally"]
     search.tally = Tally(
-        depth=kept["depth"],
         transitions=kept["transitions"],
         expanded=kept["expanded"],
         complete=kept["complete"],
@@ -188,7 +187,8 @@ def resume(search: Search, directory: Path) -> None:
         ends={End[name]: found for name, found in kept["ends"].items()},
         levels=kept["levels"],
         bounds=kept["bounds"],
-        work=[(shard, first, last) for shard, first, last in kept["work"]],
+        at_hand=[(shard, first, last) for shard, first, last in kept["at_hand"]],
+        cursor=(kept["cursor"][0], kept["cursor"][1]),
     )
 
 

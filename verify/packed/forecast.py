@@ -48,7 +48,7 @@ def progress_of(search: Search) -> Progress:
     states = search.states
     rate = search.recent_rate
     ahead = states_to_come(tally.levels)
-    queue = sum(last - first for _, first, last in tally.work) + states - sum(tally.level_end)
+    queue = tally.unexpanded + states - sum(tally.level_end)
     remaining = None
     if ahead is not None and rate:
         found_already = states - sum(tally.level_end)

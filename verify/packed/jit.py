@@ -7,13 +7,8 @@ import numba as nb
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-_OPTIONS: Any = {
-    "cache": True,
-    "nogil": True,
-    "boundscheck": False,
-    "error_model": "numpy",
-    "_nrt": False,
-}
+_VIEWS: Any = {"cache": True, "boundscheck": False, "error_model": "numpy"}
+_OPTIONS: Any = {"nogil": True, "_nrt": False, **_VIEWS}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,3 +23,24 @@ def jit(function: F) -> F:
     and helpers it uses in its own file, or a change elsewhere would leave stale machine code.
     """
     return cast(F, nb.njit(**_OPTIONS)(function))
+
+
+def jit_views(function: F) -> F:
+    """Compile a function that makes arrays out of addresses: these are counted, and own nothing."""
+    return cast(F, nb.njit(nogil=True, **_VIEWS)(function))
+
+
+def address_of(function: Callable[[int, int, int, int], int]) -> int:
+    """Compile an expander's C function (:class:`verify.packed.native.Expander`); its address.
+
+    The compiled code lives as long as the process.
+    """
+    compiled: Any = _COMPILED.get(function)
+    if compiled is None:
+        compiled = nb.cfunc("int64(int64, int64, int64, int64)", **_VIEWS)(function)
+        _COMPILED[function] = compiled
+    address: int = compiled.address
+    return address
+
+
+_COMPILED: dict[Any, Any] = {}

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ctypes
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from verify.packed.jit import Array
+from verify.packed.native import (
+    CAPACITY,
+    CHOICES,
+    COUNT,
+    ENDS,
+    FIRST,
+    HEADER_SIZE,
+    REACHED,
+    ROWS,
+    SOURCES,
+    Expander,
+)
 
 
 class End(IntEnum):
@@ -20,7 +32,6 @@ class End(IntEnum):
     FAILED = 3
 
 
-@dataclass
 class Block:
     """Successors of consecutive rows: written by an expander, read by the search.
 
@@ -29,38 +40,73 @@ class Block:
     rows
         ``(capacity, width)`` uint32; successor rows.
     sources, choices
-        ``(capacity,)``; from which row of the expanded range, by which choice of the model.
+        ``(capacity,)`` int64; from which row of the expanded range, by which choice of the model.
     ends
         ``(rows expanded at a time,)`` uint8; an :class:`End` per expanded row.
-    first, count, reached
-        First row not expanded for want of room; number of successors; claims reached, as bits.
+    header
+        ``(HEADER_SIZE,)`` int64; addresses and sizes of the above, then what the expander says.
     """
 
-    rows: Array
-    sources: Array
-    choices: Array
-    ends: Array
-    first: int = 0
-    count: int = 0
-    reached: int = 0
+    def __init__(
+        self, rows: Array, sources: Array, choices: Array, ends: Array, header: Array
+    ) -> None:
+        self.rows, self.sources, self.choices, self.ends = rows, sources, choices, ends
+        self.header = header
 
     @staticmethod
-    def of(width: int, capacity: int, span: int) -> Block:
+    def of(width: int, capacity: int, span: int, header: Array | None = None) -> Block:
         """Allocate a block for ``capacity`` successors of at most ``span`` rows."""
-        return Block(
+        block = Block(
             rows=np.zeros((capacity, width), np.uint32),
             sources=np.zeros(capacity, np.int64),
             choices=np.zeros(capacity, np.int64),
             ends=np.zeros(span, np.uint8),
+            header=np.zeros(HEADER_SIZE, np.int64) if header is None else header,
+        )
+        arrays = (block.rows, block.sources, block.choices, block.ends)
+        block.header[:CAPACITY] = [array.ctypes.data for array in arrays]
+        block.header[CAPACITY:FIRST] = capacity, span, width
+        return block
+
+    @staticmethod
+    def at(address: int) -> Block:
+        """Look at a block through its header's address, from inside an expander."""
+        header = _array(address, ctypes.c_int64, HEADER_SIZE)
+        capacity, span, width = (int(n) for n in header[CAPACITY:FIRST])
+        return Block(
+            rows=_array(header[ROWS], ctypes.c_uint32, capacity, width),
+            sources=_array(header[SOURCES], ctypes.c_int64, capacity),
+            choices=_array(header[CHOICES], ctypes.c_int64, capacity),
+            ends=_array(header[ENDS], ctypes.c_uint8, span),
+            header=header,
         )
 
+    @property
+    def first(self) -> int:
+        """First row that was not expanded for want of room."""
+        return int(self.header[FIRST])
 
-class Expander(Protocol):
-    """Successor generation with its own scratch memory: one per thread."""
+    @property
+    def count(self) -> int:
+        """Number of successors."""
+        return int(self.header[COUNT])
 
-    def __call__(self, rows: Array, block: Block) -> None:
-        """Fill ``block`` with all successors of ``rows``, row by row, while they fit."""
-        ...
+    @property
+    def reached(self) -> int:
+        """Claims reached, as bits."""
+        return int(self.header[REACHED])
+
+    def report(self, first: int, count: int, reached: int = 0) -> None:
+        """Set what an expander says of its work."""
+        self.header[[FIRST, COUNT, REACHED]] = first, count, reached
+
+
+def _array(address: int, kind: Any, *shape: int) -> Array:
+    if not np.prod(shape):
+        return np.zeros(shape, kind)
+    return np.ctypeslib.as_array((kind * int(np.prod(shape))).from_address(int(address))).reshape(
+        shape
+    )
 
 
 class PackedModel(Protocol):

@@ -4,6 +4,9 @@ A level is worked off in rounds. In each round the threads first expand a fixed 
 the level into blocks, then insert the blocks into the shards they own. What belongs to which range
 and the order of insertion are fixed, so the numbering of states, the parents and therefore the
 reported schedule are the same for any number of threads.
+
+All rounds and levels run in compiled code (:func:`verify.packed.kernels.lead`). This module looks
+at limits, progress and checkpoints every now and then, and makes room when arrays are full.
 """
 
 from __future__ import annotations
@@ -22,21 +25,30 @@ from typing import Any
 import numpy as np
 
 from verify.limits import Limits, memory_bytes, private_bytes
-from verify.packed.kernels import SHARDS
+from verify.packed import kernels
+from verify.packed.jit import Array
+from verify.packed.kernels import RANGES, SHARDS
 from verify.packed.model import Block, End, PackedModel
+from verify.packed.native import HEADER_SIZE
 from verify.packed.store import MOST_STATES, Routing, Shard
 
-SPAN = 4096
+SPAN = 1024
 """Rows of a range."""
 
-BLOCK = 1 << 14
+BLOCK = 1 << 12
 """Successors of a range that are held at a time; what does not fit is expanded in a later round."""
 
-RANGES = 8
-"""Ranges of a round, and so the most threads that can help."""
+FIRST_BUDGET = 1 << 12
+"""Rows that are expanded before limits and hooks are looked at for the second time."""
 
-SMALL_ROUND = 512
-"""Rows below which a second thread costs more than it brings."""
+MOST_BUDGET = 1 << 24
+
+PACE_OF_LOOKS_S = (0.05, 0.2)
+"""Time between two looks that is aimed at."""
+
+LEVELS_AT_ONCE = 256
+
+MOST = (1 << 62) - 1
 
 INTERRUPTED = "interrupted from the keyboard"
 
@@ -61,10 +73,11 @@ class Tally:
     """What a search has seen so far; with the store, all that a checkpoint holds.
 
     ``ends`` lists, per violating :class:`End`, the ids of such states in the order of expansion;
-    ``levels`` the number of states at each depth, ``bounds`` the shards' counts around each.
+    ``levels`` the number of states at each depth, ``bounds`` the shards' counts around each. Still
+    to be expanded are the ranges ``at_hand``, and the level from the ``cursor`` on: a shard, and
+    the number of a state of it.
     """
 
-    depth: int = 0
     transitions: int = 0
     expanded: int = 0
     complete: int = 0
@@ -73,12 +86,27 @@ class Tally:
     ends: dict[End, list[int]] = field(default_factory=lambda: {End.DRAINED: [], End.FAILED: []})
     levels: list[int] = field(default_factory=list)
     bounds: list[list[int]] = field(default_factory=lambda: [[0] * SHARDS])
-    work: list[Range] = field(default_factory=list)
+    at_hand: list[Range] = field(default_factory=list)
+    cursor: tuple[int, int] = (SHARDS, 0)
+
+    @property
+    def depth(self) -> int:
+        """Depth of the states that are being expanded."""
+        return max(0, len(self.levels) - 1)
 
     @property
     def level_end(self) -> list[int]:
         """Per shard, the end of the level that is being expanded."""
         return self.bounds[-1]
+
+    @property
+    def unexpanded(self) -> int:
+        """States of the level that are still to be expanded."""
+        shard, at = self.cursor
+        ahead = 0
+        if shard < SHARDS:
+            ahead = sum(self.level_end[shard:]) - sum(self.bounds[-2][shard + 1 :]) - at
+        return ahead + sum(last - first for _, first, last in self.at_hand)
 
 
 Hook = Callable[["Search"], None]
@@ -145,10 +173,19 @@ class Search:
         self.intact = True
         self._pace = [(0.0, 0)]
         capacity = max(BLOCK, model.most_choices)
-        self._blocks = [Block.of(model.width, capacity, SPAN) for _ in range(RANGES)]
+        self._headers: Array = np.zeros((RANGES, HEADER_SIZE), np.int64)
+        self._blocks = [Block.of(model.width, capacity, SPAN, at) for at in self._headers]
         self._routings = [Routing(capacity) for _ in range(RANGES)]
+        self._routes: Array = np.array([routing.addresses for routing in self._routings])
         self._expanders = [model.expander() for _ in range(self.threads)]
-        self._pool: ThreadPoolExecutor | None = None
+        self._shared: Array = np.zeros(kernels.C_SIZE, np.int64)
+        self._shared[kernels.WIDTH] = model.width
+        self._shared[kernels.KEY_WIDTH] = self.shards[0].keys.shape[1]
+        self._table: Array = np.zeros((SHARDS, kernels.T_SIZE), np.int64)
+        self._pieces: Array = np.zeros((RANGES, 3), np.int64)
+        self._bounds: Array = np.zeros((LEVELS_AT_ONCE, SHARDS), np.int64)
+        self._ended: Array = np.zeros((2 * RANGES * SPAN, 2), np.int64)
+        self._budget = FIRST_BUDGET
 
     # ---------------------------------------------------------------- what is known
 
@@ -165,7 +202,9 @@ class Search:
     @property
     def finished(self) -> bool:
         """Whether every state that was found has been expanded."""
-        return bool(self.tally.levels) and not self.tally.work and not any(self._next_ranges())
+        found = [shard.count for shard in self.shards]
+        begun = bool(self.tally.levels)
+        return begun and not self.tally.unexpanded and found == self.tally.level_end
 
     @property
     def recent_rate(self) -> float | None:
@@ -196,9 +235,8 @@ class Search:
         """
         started = time.monotonic() - self.tally.seconds
         with ThreadPoolExecutor(self.threads) as pool, _Interrupt() as interrupt:
-            self._pool = pool if self.threads > 1 else None
             try:
-                return self._search(limits or Limits(), hooks, started, interrupt)
+                return self._search(limits or Limits(), hooks, started, interrupt, pool)
             except KeyboardInterrupt:
                 self.intact = False
                 return INTERRUPTED
@@ -209,15 +247,20 @@ class Search:
                 self.intact = False
                 return f"cannot spill to {self.spill}: {error.strerror}"
             finally:
-                self._pool = None
                 self.tally.seconds = time.monotonic() - started
 
     def _search(
-        self, limits: Limits, hooks: Sequence[Hook], started: float, interrupt: _Interrupt
+        self,
+        limits: Limits,
+        hooks: Sequence[Hook],
+        started: float,
+        interrupt: _Interrupt,
+        pool: ThreadPoolExecutor,
     ) -> str | None:
-        if not self.tally.levels:
+        if not self.states:
             self._add_initial()
-        while self.tally.work or self._next_level():
+        self._begin(limits)
+        while True:
             self.tally.seconds = time.monotonic() - started
             self._note_pace()
             for hook in hooks:
@@ -227,105 +270,138 @@ class Search:
             limit = limit or limits.exceeded(self.states, self.tally.seconds, self.memory)
             if limit is not None:
                 return limit
-            self._round()
-        return None
+            reason = self._rounds(pool)
+            while reason == kernels.NO_ROOM:
+                limit = self._make_room(limits, pool)
+                if limit is not None:
+                    return limit
+                reason = self._rounds(pool)
+            if reason == kernels.DONE:
+                return None
+            if reason == kernels.ASK:
+                self._set_pace(time.monotonic() - started - self.tally.seconds)
 
     def _add_initial(self) -> None:
         rows = self.model.initial_rows()
         block, routing = self._blocks[0], self._routings[0]
         block.rows[: len(rows)] = rows
         block.sources[: len(rows)] = 0
-        block.count = len(rows)
+        block.report(0, len(rows))
         routing.fill(block)
         for shard in self.shards:
             shard.reserve(len(routing.share(shard.number)))
             shard.insert(block, routing, 0, 0)
 
-    def _next_ranges(self) -> list[Range]:
-        return ranges_between(self.tally.level_end, [shard.count for shard in self.shards])
+    # ---------------------------------------------------------------- compiled rounds
 
-    def _next_level(self) -> bool:
-        """Turn what was found into the work of the next level; False if nothing was found."""
-        tally = self.tally
-        work = self._next_ranges()
-        if not work:
-            return False
-        tally.depth = len(tally.levels)
-        tally.levels.append(sum(last - first for _, first, last in work))
-        tally.bounds.append([shard.count for shard in self.shards])
-        tally.work = work[::-1]
-        for shard in self.shards:
-            shard.next_level()
-        return True
+    def _begin(self, limits: Limits) -> None:
+        """Tell the compiled search where it is."""
+        c, tally = self._shared, self.tally
+        c[kernels.PHASE] = kernels.EXPANDING
+        c[kernels.STOP_AT] = MOST if limits.max_states is None else limits.max_states
+        c[kernels.PIECES] = len(tally.at_hand)
+        for i, piece in enumerate(tally.at_hand):
+            self._pieces[i] = piece
+        c[kernels.CURSOR_SHARD], c[kernels.CURSOR] = tally.cursor
+        for shard, row in zip(self.shards, self._table, strict=True):
+            shard.publish(row)
+            row[kernels.LEVEL_END] = tally.level_end[shard.number]
+            row[kernels.LEVEL] = tally.bounds[-2][shard.number] if tally.levels else 0
 
-    def _no_room(self, limits: Limits) -> str | None:
-        if max(shard.count for shard in self.shards) + RANGES * BLOCK > MOST_STATES:
+    def _rounds(self, pool: ThreadPoolExecutor) -> int:
+        """Let all threads search until Python is needed; return why."""
+        c = self._shared
+        c[kernels.BUDGET], c[kernels.QUIT], c[kernels.FAILED] = self._budget, 0, 0
+        seen = int(c[kernels.ROUND])
+        common = (c, self._table, self._pieces, self._headers, self._routes)
+        helpers = [
+            pool.submit(kernels.help_out, t, *common, e.address, e.context, seen)
+            for t, e in enumerate(self._expanders)
+            if t
+        ]
+        leader = self._expanders[0]
+        reason = int(
+            kernels.lead(
+                self.threads, *common, leader.address, leader.context, self._bounds, self._ended
+            )
+        )
+        for helper in helpers:
+            helper.result()
+        if reason == kernels.BROKEN:
+            self.intact = False
+            for expander in self._expanders:
+                expander.fail()
+        self._take_over()
+        return reason
+
+    def _take_over(self) -> None:
+        """Add what the compiled search has counted to the tally."""
+        c, tally = self._shared, self.tally
+        tally.transitions += int(c[kernels.TRANSITIONS])
+        tally.expanded += int(c[kernels.EXPANDED])
+        tally.complete += int(c[kernels.COMPLETE_STATES])
+        tally.reached |= int(c[kernels.CLAIMS])
+        for end, state in self._ended[: c[kernels.ENDED]].tolist():
+            tally.ends[End(end)].append(state)
+        for counts in self._bounds[: c[kernels.LEVELS]].tolist():
+            tally.levels.append(sum(counts) - sum(tally.level_end))
+            tally.bounds.append(counts)
+        if c[kernels.LEVELS]:
+            for shard, row in zip(self.shards, self._table, strict=True):
+                shard.count = int(row[kernels.STATES])
+                shard.forget_before(int(row[kernels.LEVEL]))
+                shard.publish(row)
+        for shard, row in zip(self.shards, self._table, strict=True):
+            shard.count = int(row[kernels.STATES])
+        tally.at_hand = [tuple(p) for p in self._pieces[: c[kernels.PIECES]].tolist()]
+        tally.cursor = (int(c[kernels.CURSOR_SHARD]), int(c[kernels.CURSOR]))
+        c[[kernels.TRANSITIONS, kernels.EXPANDED, kernels.COMPLETE_STATES]] = 0
+        c[[kernels.ENDED, kernels.LEVELS]] = 0
+
+    def _set_pace(self, seconds: float) -> None:
+        least, most = PACE_OF_LOOKS_S
+        if seconds < least:
+            self._budget = min(MOST_BUDGET, self._budget * 2)
+        elif seconds > most:
+            self._budget = max(FIRST_BUDGET, self._budget // 2)
+
+    def _make_room(self, limits: Limits, pool: ThreadPoolExecutor) -> str | None:
+        """Let arrays grow for what was expanded; or say which limit forbids it.
+
+        In that case nothing of the round is kept, and it is still to be done.
+        """
+        extra = [
+            sum(len(self._routings[i].share(s)) for i in range(self._shared[kernels.PIECES]))
+            for s in range(SHARDS)
+        ]
+        limit = self._no_room(limits, max(extra))
+        if limit is None:
+            list(pool.map(lambda s: s.reserve(extra[s.number] + s.count // 32), self.shards))
+            for shard, row in zip(self.shards, self._table, strict=True):
+                shard.publish(row)
+        return limit
+
+    def _no_room(self, limits: Limits, extra: int = SPAN) -> str | None:
+        """Say which limit forbids that shards grow by so many states; spill if that helps."""
+        if max(shard.count for shard in self.shards) + extra > MOST_STATES:
             return f"the engine's limit of {MOST_STATES * SHARDS} states was reached"
-        if limits.max_memory_gb is None or not self._is_tight(limits.max_memory_gb):
+        if limits.max_memory_gb is None or not self._is_tight(limits.max_memory_gb, extra):
             return None
         if self.spill is not None and not self.spilled:
-            for shard in self.shards:
+            for shard, row in zip(self.shards, self._table, strict=True):
                 shard.spill(self.spill)
+                shard.publish(row)
             self.spilled = True
-            if not self._is_tight(limits.max_memory_gb):
+            if not self._is_tight(limits.max_memory_gb, extra):
                 return None
         return f"the limit of {limits.max_memory_gb:g} GB of memory was reached"
 
-    def _is_tight(self, gigabytes: float) -> bool:
-        """Whether the next round could take more memory than the limit leaves."""
-        growth = [s.bytes_after(RANGES * BLOCK // SHARDS) - s.memory for s in self.shards]
+    def _is_tight(self, gigabytes: float, extra: int) -> bool:
+        """Whether growing could take more memory than the limit leaves."""
+        growth = [s.bytes_after(extra + s.count // 32) - s.memory for s in self.shards]
         return self.memory + sum(growth) > gigabytes * 1e9
 
     @property
     def memory(self) -> int:
         """Memory of the process, without pages that the system can write back to spilled files."""
         return private_bytes() if self.spilled else memory_bytes()
-
-    def _round(self) -> None:
-        work = self.tally.work
-        ranges = [work.pop() for _ in range(min(RANGES, len(work)))]
-        rows = sum(last - first for _, first, last in ranges)
-        threads = self.threads if rows >= SMALL_ROUND else 1
-        self._in_parallel(threads, lambda t: self._expand(ranges, t, threads))
-        left = [self._account(ranges[i], self._blocks[i]) for i in range(len(ranges))]
-        work.extend(piece for piece in reversed(left) if piece[1] < piece[2])
-        self._in_parallel(threads, lambda t: self._insert(ranges, t, threads))
-
-    def _in_parallel(self, threads: int, task: Callable[[int], None]) -> None:
-        if threads == 1 or self._pool is None:
-            task(0)
-        else:
-            for done in [self._pool.submit(task, t) for t in range(threads)]:
-                done.result()
-
-    def _expand(self, ranges: list[Range], thread: int, threads: int) -> None:
-        expander = self._expanders[thread]
-        for i in range(thread, len(ranges), threads):
-            shard, first, last = ranges[i]
-            expander(self.shards[shard].rows(first, last), self._blocks[i])
-            self._routings[i].fill(self._blocks[i])
-
-    def _account(self, piece: Range, block: Block) -> Range:
-        """Count what a block shows; return the part of its range that was not expanded."""
-        shard, first, last = piece
-        tally = self.tally
-        ends = block.ends[: block.first]
-        tally.expanded += block.first
-        tally.transitions += block.count
-        tally.reached |= block.reached
-        if ends.any():
-            tally.complete += int(np.count_nonzero(ends == End.COMPLETE))
-            for end, found in tally.ends.items():
-                found.extend((first + int(i)) * SHARDS + shard for i in np.flatnonzero(ends == end))
-        return shard, first + block.first, last
-
-    def _insert(self, ranges: list[Range], thread: int, threads: int) -> None:
-        blocks = range(len(ranges))
-        for s in range(thread, SHARDS, threads):
-            shard = self.shards[s]
-            extra = sum(len(self._routings[i].share(s)) for i in blocks)
-            if extra:
-                shard.reserve(extra)
-                for i in blocks:
-                    source_shard, first, _ = ranges[i]
-                    shard.insert(self._blocks[i], self._routings[i], first, source_shard)

@@ -18,15 +18,22 @@ from typing import IO
 
 import numpy as np
 
+from verify.packed import kernels
 from verify.packed.jit import Array
-from verify.packed.kernels import SHARDS, insert, locate, rebuild, rebuild_compact, route
+from verify.packed.kernels import (
+    LOAD,
+    SHARDS,
+    insert,
+    locate,
+    rebuild,
+    rebuild_compact,
+    route,
+)
 from verify.packed.model import Block
 
-LOAD = 0.75
-"""A table is enlarged before it is fuller than this."""
-
-GROWTH = 1.25
-"""Arrays grow by this factor (the allocator moves pages, not bytes)."""
+GROWTH = ((1 << 12, 4.0), (1 << 16, 1.5))
+"""Below so many states arrays grow by this factor; later by a quarter (the allocator moves pages,
+not bytes)."""
 
 FIRST_BITS = 10
 
@@ -45,6 +52,8 @@ class Routing:
         self.order: Array = np.zeros(capacity, np.int32)
         self.offsets: Array = np.zeros(SHARDS + 1, np.int64)
         self._at: Array = np.zeros(SHARDS, np.int64)
+        arrays = (self.hashes, self.order, self.offsets, self._at)
+        self.addresses = [array.ctypes.data for array in arrays]
 
     def fill(self, block: Block) -> None:
         """Group the block's successors."""
@@ -81,24 +90,21 @@ class Shard:
         self.parents: Array = np.zeros(size, np.uint32)
         self.bits = FIRST_BITS
         self.slots: Array = np.zeros(size, np.uint32)
-        self._fresh: Array = np.zeros(size, np.int32)
         self._folder: Path | None = None
         self._files: dict[str, IO[bytes]] = {}
-        # under hash compaction: rows of the level being found and of the one being expanded
-        self._finding: list[Array] = []
-        self._expanding: Array = np.zeros((0, width), np.uint32)
-        self._expanding_first = 0
+        # under hash compaction: rows of the level being expanded and of the one being found
+        self.window: Array = np.zeros((size if compact else 0, width), np.uint32)
+        self.window_first = 0
 
     @property
     def memory(self) -> int:
         """Bytes that only memory holds: all of them, or the table once keys are in files."""
-        return self.nbytes if self._folder is None else self.slots.nbytes
+        return self.nbytes if self._folder is None else self.slots.nbytes + self.window.nbytes
 
     @property
     def nbytes(self) -> int:
         """Bytes held: keys, parents, table and rows, used or not."""
-        level = self._expanding.nbytes + sum(rows.nbytes for rows in self._finding)
-        return self.keys.nbytes + self.parents.nbytes + self.slots.nbytes + level
+        return self.keys.nbytes + self.parents.nbytes + self.slots.nbytes + self.window.nbytes
 
     def bytes_after(self, extra: int) -> int:
         """Most bytes of memory held while making room for ``extra`` more states."""
@@ -106,16 +112,22 @@ class Shard:
         total = self.memory
         if need > len(self.keys) and self._folder is None:
             per_state = self.keys.itemsize * self.keys.shape[1] + self.parents.itemsize
-            total += (self._capacity(need) - len(self.keys)) * per_state
+            total += (self._capacity(need, len(self.keys)) - len(self.keys)) * per_state
         if need > LOAD * len(self.slots):
             total += self.slots.itemsize << self._bits(need)
+        if self.compact and need - self.window_first > len(self.window):
+            rows = self._capacity(need - self.window_first, len(self.window)) - len(self.window)
+            total += rows * self.window[:1].nbytes
         return total
 
     def reserve(self, extra: int) -> None:
         """Make room for ``extra`` more states."""
         need = self.count + extra
         if need > len(self.keys):
-            self.resize(self._capacity(need))
+            self.resize(self._capacity(need, len(self.keys)))
+        if self.compact and need - self.window_first > len(self.window):
+            rows = self._capacity(need - self.window_first, len(self.window))
+            self.window.resize((rows, self.window.shape[1]), refcheck=False)
         if need > LOAD * len(self.slots):
             self.bits = self._bits(need)
             self.rebuild()
@@ -162,8 +174,10 @@ class Shard:
         fill = rebuild_compact if self.compact else rebuild
         fill(self.keys, self.count, self.slots, self.bits)
 
-    def _capacity(self, need: int) -> int:
-        return max(need, int(len(self.keys) * GROWTH))
+    @staticmethod
+    def _capacity(need: int, held: int) -> int:
+        factor = next((factor for size, factor in GROWTH if held < size), 1.25)
+        return max(need, int(held * factor))
 
     def _bits(self, need: int) -> int:
         bits = self.bits
@@ -176,16 +190,10 @@ class Shard:
 
         ``first_source`` and ``source_shard`` name the state that row 0 of the block's range is.
         """
-        share = routing.share(self.number)
-        if not len(share):
-            return
-        if len(share) > len(self._fresh):
-            self._fresh = np.zeros(len(routing.order), np.int32)
-        before = self.count
         self.count = insert(
             self._keys_of(block, routing),
             routing.hashes,
-            share,
+            routing.share(self.number),
             block.sources,
             first_source,
             source_shard,
@@ -194,10 +202,18 @@ class Shard:
             self.count,
             self.slots,
             self.bits,
-            self._fresh,
+            block.rows,
+            self.window,
+            self.window_first,
         )
-        if self.compact and self.count > before:
-            self._finding.append(block.rows[self._fresh[: self.count - before]])
+
+    def publish(self, t: Array) -> None:
+        """Say where everything is, for the compiled search; but not where a level begins."""
+        t[kernels.KEYS], t[kernels.PARENTS] = self.keys.ctypes.data, self.parents.ctypes.data
+        t[kernels.SLOTS], t[kernels.BITS] = self.slots.ctypes.data, self.bits
+        t[kernels.WINDOW] = self.window.ctypes.data if self.compact else 0
+        t[kernels.WINDOW_ROWS], t[kernels.WINDOW_FIRST] = len(self.window), self.window_first
+        t[kernels.ROOM], t[kernels.STATES] = len(self.keys), self.count
 
     def locate(self, block: Block, routing: Routing) -> Array:
         """Numbers of the states that this shard's share of a block are; -1 where unknown."""
@@ -219,18 +235,15 @@ class Shard:
             return routing.hashes.view(np.uint32).reshape(-1, HASH_WORDS)
         return block.rows
 
-    def next_level(self) -> None:
-        """Expand from here on what was found so far."""
+    def forget_before(self, first: int) -> None:
+        """Under hash compaction: drop the rows of states before number ``first``."""
         if self.compact:
-            width = self._expanding.shape[1]
-            none = [np.zeros((0, width), np.uint32)]
-            self._expanding = np.concatenate(none + self._finding)
-            self._expanding_first = self.count - len(self._expanding)
-            self._finding = []
+            kept = self.window[first - self.window_first : self.count - self.window_first].copy()
+            self.window[: len(kept)] = kept
+            self.window_first = first
 
     def rows(self, first: int, last: int) -> Array:
         """Rows of the states numbered ``first`` to ``last - 1`` of the level being expanded."""
         if self.compact:
-            at = self._expanding_first
-            return self._expanding[first - at : last - at]
+            return self.window[first - self.window_first : last - self.window_first]
         return self.keys[first:last]

@@ -166,7 +166,7 @@ def first_trace(search: Search, targets: Sequence[int], order: Callable[[int], A
     initial = search.model.initial_rows()
     probe = _Probe(search)
     probe.block.rows[: len(initial)] = initial
-    probe.block.count = len(initial)
+    probe.block.report(0, len(initial))
     probe.routing.fill(probe.block)
     rows = [initial[min(probe.marked(marks, 0))]]
     choices: list[int] = []

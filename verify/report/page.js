@@ -21,17 +21,21 @@
       ? "Start"
       : `Instant ${numberOf(index)}: ${together(data.steps[index].fired)}`;
 
+  const repeats = (number) => data.repeatsFrom !== null && number >= data.repeatsFrom;
+
   const instantEntry = (step, index) => {
     const number = numberOf(index);
     const entry = element("li");
     const link = element("a", `${number}  ${together(step.fired)}`);
     link.href = `#step-${number}`;
     if (number === data.lost) {
-      link.append(element("span", "no continuation completes from here on", "lost"));
+      const well = data.endless ? "goes on" : "completes";
+      link.append(element("span", `no continuation ${well} from here on`, "lost"));
     }
     if (data.repeatsFrom !== null && number === data.repeatsFrom) {
       link.append(element("span", "from here on it repeats for ever", "repeats"));
     }
+    if (repeats(number)) link.classList.add("cycle");
     if (index === current) link.setAttribute("aria-current", "step");
     entry.append(link);
     return entry;
@@ -46,8 +50,8 @@
   const outlook = (completes) => {
     if (completes === null) return null;
     return completes
-      ? element("span", " can still complete", "outlook")
-      : element("span", " never completes", "outlook bad");
+      ? element("span", ` can still ${data.endless ? "go on" : "complete"}`, "outlook")
+      : element("span", ` never ${data.endless ? "goes on" : "completes"}`, "outlook bad");
   };
 
   const choiceEntry = ([number, events, taken, completes]) => {
@@ -92,11 +96,18 @@
 
   const showFate = (step) => {
     const fate = byId("step-fate");
-    fate.hidden = step.canComplete === null;
+    const round = repeats(numberOf(current)) && current === data.steps.length - 1;
+    fate.hidden = step.canComplete === null && !round;
+    if (round) {
+      fate.className = "fate bad";
+      fate.textContent =
+        `The state is that after instant ${data.repeatsFrom - 1} again: it goes round for ever.`;
+      return;
+    }
     fate.className = step.canComplete ? "fate good" : "fate bad";
     fate.textContent = step.canComplete
-      ? "A run can still complete from here."
-      : "No continuation completes from here.";
+      ? `A run can still ${data.endless ? "go on for ever" : "complete"} from here.`
+      : `No continuation ${data.endless ? "goes on for ever" : "completes"} from here.`;
   };
 
   const show = (number, remember = true) => {

@@ -95,6 +95,7 @@ def story_data(story: Story, repeats_from: int | None = None) -> dict[str, Any]:
         "steps": [_step_data(step) for step in story.steps],
         "offset": story.steps[0].number,
         "lost": lost,
+        "endless": story.endless,
         "repeatsFrom": repeats_from,
     }
 

@@ -3,10 +3,12 @@
 The kernel's source is changed by one text replacement and run uncompiled.
 """
 
+import re
 import types
 from dataclasses import replace
 from pathlib import Path
 
+import interpreted
 import numpy as np
 import pytest
 from packed_lockstep import packed, projected_ends, reduced_ends, reference
@@ -34,10 +36,12 @@ WITHDRAW = Scenario(
 def mutant(before: str, after: str) -> types.SimpleNamespace:
     """The kernel with one change, interpreted."""
     assert SOURCE.count(before) == 1, f"{SOURCE.count(before)} places have {before!r}"
-    text = SOURCE.replace(before, after).replace(
-        "from verify.packed.jit import Array, jit",
-        "from verify.packed.jit import Array\njit = lambda f: f",
+    text = SOURCE.replace(before, after)
+    text = text.replace(
+        "from verify.packed.jit import Array, jit\n",
+        "from verify.packed.jit import Array\nfrom interpreted import *\n",
     )
+    text = re.sub(r"    \w+_at,\n", "", text)  # the native views, imported by name
     namespace: dict[str, object] = {}
     exec(compile(text, "mutant", "exec"), namespace)
     return types.SimpleNamespace(**namespace)
@@ -45,7 +49,8 @@ def mutant(before: str, after: str) -> types.SimpleNamespace:
 
 @pytest.fixture
 def plant(monkeypatch):
-    monkeypatch.setattr(lanes, "WORK", np.int16)
+    monkeypatch.setattr(lanes, "address_of", interpreted.address_of)
+    monkeypatch.setattr(lanes._Scratch, "WORK", np.int16)
     return lambda before, after: monkeypatch.setattr(lanes, "k", mutant(before, after))
 
 
@@ -148,13 +153,14 @@ OPEN = Scenario(
 )
 WAITING = Scenario(lanes=2, stages=1, batches=(3, 2), ties=False)
 
+TAKE = "            fifo = fifo & ((1 << at) - 1) | fifo >> (at + width) << at\n"
 HASH_AND_COMPARE = SOURCE[
     SOURCE.index("    h = low") : SOURCE.index("            break\n        at = ")
 ]
 
 PARTS = {
     "the content of a part is not compared": (
-        "if memo[index[at] - 1, M_PART] == part and memo[index[at] - 1, M_STAGE] == stage:",
+        "if memo[index[at] - 1, M_VIEW] == view and memo[index[at] - 1, M_STAGE] == stage:",
         "if memo[index[at] - 1, M_STAGE] == stage:",
         BASE,
     ),
@@ -165,6 +171,14 @@ PARTS = {
         ),
         BASE,
     ),
+    "tickets are not counted": (
+        "        view += 1 << g[CONTROL_BITS] + ((fifo & ticket) - 1) * g[COUNTED]\n",
+        "        pass\n",
+        THREE,
+    ),
+    "an arrival has no ticket": ("        fifo |= arrives << at\n", "        pass\n", BASE),
+    "no ticket is taken": (TAKE, "            pass\n", BASE),
+    "the next ticket is taken": (TAKE, "            at += width\n" + TAKE, BASE),
     "a batch is not handed on": (
         "                    to = stage + 1\n",
         "                    to = -1\n",
@@ -191,7 +205,7 @@ PARTS = {
         "                    part = parts[stage]\n",
         WAITING,
     ),
-    "requests are not counted down": ("left ^ (left - 1)", "0", OPEN),
+    "requests are not counted down": ("left ^ (left - 1)", "0", replace(OPEN, batches=(1, 0))),
     "another event than the one that fell due is taken out": (
         "                    before = (c - requests) * pending_width\n",
         "                    before = 0\n",
@@ -224,7 +238,11 @@ def test_broken_parts_differ_from_the_core(name, plant, monkeypatch):
     before, after, scenario = PARTS[name]
     plant(before, after)
     monkeypatch.setattr(lanes, "MEMO_BYTES", 1200)  # a small index: its places are shared
-    assert packed(scenario) != reference(scenario, 8000)
+    try:
+        found = packed(scenario)
+    except RuntimeError:  # a ticket that is not there, a field that overflows: noticed too
+        found = None
+    assert found != reference(scenario, 8000)
 
 
 REDUCTIONS = {

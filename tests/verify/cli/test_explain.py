@@ -107,32 +107,40 @@ def test_a_run_of_hundreds_of_requests_is_explained_on_one_small_page(program, t
     assert page.stat().st_size < 1_000_000
 
 
-def test_closed_workloads_drained_are_explained_but_not_shrunk_and_lassos_are_neither(
-    program, tmp_path
-):
-    drained, lasso = tmp_path / "drained.json", tmp_path / "lasso.json"
+def test_a_closed_workload_that_drains_is_explained_and_shrunk(program, tmp_path):
+    drained, page = tmp_path / "drained.json", tmp_path / "page.html"
     shape = "--workload closed --lanes 3 --stages 1 --admission strict_fifo"
     program("check", *shape.split(" "), "--json", drained)
     assert json.loads(drained.read_text())["classification"] == "lost_wakeup"
-    page = tmp_path / "page.html"
     done = program("explain", drained, "--html", page)
     assert done.code == 0, done.err
-    assert "not computed: the work never ends" in done.out
+    assert "no continuation goes on for ever" in done.out
+    assert "can then go on for ever" in done.out
+    assert "no continuation goes on from here on" in done.out
     assert page.exists()
-    refused = program("shrink", drained)
-    assert (refused.code, "closed workload" in refused.err) == (2, True)
+    data = json.loads(program("shrink", drained, "--json", "-").out)
+    assert data["minimal"] is True
+    assert data["scenario"]["workload"] == "closed"
+    assert {row["pass"] for row in data["minimality"]} >= {"lanes", "schedule"}
+
+
+def test_a_lasso_is_explained_with_a_periodic_witness(program, tmp_path):
+    lasso, page = tmp_path / "lasso.json", tmp_path / "page.html"
     closed = "--workload closed --capacity 1 --model dense"
     program("check", *closed.split(" "), "--json", lasso)
-    for command in ("explain", "shrink"):
-        done = program(command, lasso)
-        assert (done.code, "is a lasso" in done.err) == (2, True)
+    done = program("explain", lasso, "--html", page)
+    assert done.code == 0, done.err
+    assert "Starvation: a lane is passed over for ever" in done.out
+    assert "from here on for ever" in done.out
+    assert "2 ms a round; 3 rounds are simulated, all alike" in page.read_text()
 
 
-def test_stale_work_is_reported_without_times_and_not_taken_by_explain(program, tmp_path):
+def test_stale_work_is_reported_and_explained_with_times(program, tmp_path):
     page, result = tmp_path / "page.html", tmp_path / "r.json"
     done = program("check", "stale-no-wake", "--report", page, "--json", result)
     assert done.code == 1, done.err
     assert "lost wakeup" in page.read_text()
     for source in ("stale-no-wake", result):
-        refused = program("explain", source)
-        assert (refused.code, "becomes stale" in refused.err) == (2, True)
+        told = program("explain", source)
+        assert told.code == 0, told.err
+        assert "invalidate(lane 1, batch 0)" in told.out

@@ -26,7 +26,45 @@ def test_a_lasso_is_printed_and_replayed():
     assert json.loads(replayed.stdout)["outcome"] == "repeating"
     printed = run("check", *STARVING).stdout
     assert "from here on for ever" in printed
-    assert "without any fairness" in printed
+    assert "control, without fairness: 4 of 4 such properties are violated" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        (["--admission", "strict_fifo"], {"stops"}),
+        (["--stages", "1"], {"stops"}),
+        (["--lanes", "2", "--capacity", "2"], {"unfair_cycle"}),
+        (["--fairness", "strong"], {"fair_cycle"}),
+    ],
+)
+def test_each_liveness_verdict_has_a_control_of_a_known_kind_that_replays(options, kinds):
+    data = json.loads(run("check", *STARVING, *options, "--json", "-").stdout)
+    assert data["verdict"] == "holds"
+    controls = [row["control"] for row in data["liveness"]]
+    assert {control["kind"] for control in controls} == kinds
+    for row, control in zip(data["liveness"], controls, strict=True):
+        assert (row["verdict"], row["without_fairness"]) == ("holds", "violated")
+        assert (control["held_back"] is None) == (control["kind"] == "fair_cycle")
+        replayed = json.loads(run("replay", control["path"], "--json", "-").stdout)
+        assert replayed["outcome"] == ("repeating" if control["cycle"] else "running")
+        assert replayed["depth"] == control["stem"] + control["cycle"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--batches", "0"], "there is no work"),
+        (["--groups", "d", "--property", "starvation"], "nothing is ever owed that starvation"),
+    ],
+)
+def test_a_verdict_about_nothing_is_called_vacuous(options, words):
+    printed = run("check", *options)
+    assert printed.exit_code == 0
+    assert f"holds vacuously: {words}" in printed.stdout
+    data = json.loads(run("check", *options, "--json", "-").stdout)
+    assert (data["verdict"], data["vacuous"]) == ("holds", True)
+    assert not json.loads(run("check", "--batches", "1", "--json", "-").stdout)["vacuous"]
 
 
 @pytest.mark.parametrize(

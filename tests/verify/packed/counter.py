@@ -9,6 +9,7 @@ import numpy as np
 
 from verify.packed.jit import Array
 from verify.packed.model import Block, End
+from verify.packed.native import Expander, PythonExpander
 
 
 @dataclass(frozen=True)
@@ -34,29 +35,25 @@ class Grid:
     def initial_rows(self) -> Array:
         return np.zeros((1, 2), np.uint32)
 
-    def expander(self) -> Walk:
-        return Walk(self)
+    def expander(self) -> Expander:
+        return PythonExpander(self.walk, self.width)
 
-
-@dataclass(frozen=True)
-class Walk:
-    grid: Grid
-
-    def __call__(self, rows: Array, block: Block) -> None:
-        grid, count = self.grid, 0
+    def walk(self, rows: Array, header: int) -> None:
+        """Successors of rows, as far as they fit."""
+        block, count = Block.at(header), 0
         for i, (x, y) in enumerate(rows):
             steps = [(x + 1, y), (x, y + 1)]
-            steps = [(a, b) for a, b in steps if a < grid.width_ and b < grid.height]
-            if (int(x), int(y)) == grid.trap:
+            steps = [(a, b) for a, b in steps if a < self.width_ and b < self.height]
+            if (int(x), int(y)) == self.trap:
                 steps = []
             if count + len(steps) > len(block.sources):
-                block.first, block.count, block.reached = i, count, 0
+                block.report(i, count)
                 return
             for choice, step in enumerate(steps):
                 block.rows[count] = step
                 block.sources[count] = i
                 block.choices[count] = choice
                 count += 1
-            far = (int(x), int(y)) == (grid.width_ - 1, grid.height - 1)
+            far = (int(x), int(y)) == (self.width_ - 1, self.height - 1)
             block.ends[i] = End.GOING if steps else End.COMPLETE if far else End.DRAINED
-        block.first, block.count, block.reached = len(rows), count, 0
+        block.report(len(rows), count)

@@ -106,7 +106,7 @@ def _flipped(data: bytearray, at: int) -> bytes:
     [
         lambda text: text[: len(text) // 2],
         lambda text: text.replace('"transitions": ', '"transitions": 1'),
-        lambda text: text.replace('"depth": ', '"depth": 1'),
+        lambda text: text.replace('"expanded": ', '"expanded": 1'),
         lambda _: "[]",
         lambda _: "",
     ],

@@ -47,7 +47,7 @@ def test_a_full_row_decides_not_its_hash(monkeypatch):
     shard = Shard(0, 2)
     block = Block.of(2, 64, 1)
     block.rows[:50, 0] = np.arange(50) % 25
-    block.count = 50
+    block.report(0, 50)
     routing = Routing(64)
     routing.fill(block)
     routing.hashes[:] = 7
@@ -64,7 +64,7 @@ def test_hash_compaction_takes_equal_hashes_for_equal_states():
     shard = Shard(0, 2, compact=True)
     block = Block.of(2, 64, 1)
     block.rows[:50, 0] = np.arange(50)
-    block.count = 50
+    block.report(0, 50)
     routing = Routing(64)
     routing.fill(block)
     routing.hashes[:] = 7
@@ -106,12 +106,12 @@ def test_a_search_goes_on_after_a_limit():
     assert search.states == 10_000
 
 
-def test_small_blocks_change_nothing():
+def test_small_blocks_change_nothing(monkeypatch):
     model = Grid(80, 80)
     whole = Search(model)
     whole.run()
+    monkeypatch.setattr("verify.packed.search.BLOCK", 7)
     pieces = Search(model)
-    pieces._blocks = [Block.of(2, 7, 4096) for _ in pieces._blocks]
     pieces.run()
     assert pieces.states == whole.states
     assert pieces.tally.transitions == whole.tally.transitions

@@ -109,7 +109,7 @@ def test_changed_parts_choices_and_state_are_shown(browser, reports):
     assert [name.split("\n")[0].removesuffix(" changed") for name in names] == [
         "active",
         "FIFO",
-        "group",
+        "forward group",
         "lane 0",
         "lane 1",
     ]
