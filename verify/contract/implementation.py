@@ -130,8 +130,8 @@ def describe(
     return dataclasses.replace(
         draft,
         members=frozenset(members),
-        full_stage_world=_constant(module, cls, context, "FULL_STAGE_WORLD"),
-        ep_wave=_constant(module, cls, context, "EP_WAVE"),
+        full_stage_world=_constant(module, draft, "FULL_STAGE_WORLD"),
+        ep_wave=_constant(module, draft, "EP_WAVE"),
         uncopied=uncopied,
         notes=notes,
         others=frozenset(inspect.signature(cls).parameters) - set(ARGUMENTS),
@@ -178,13 +178,13 @@ def _has(context: object, member: str) -> bool:
         return True
 
 
-def _constant(module: ModuleType, cls: type[Any], context: Any, name: str) -> Any:
+def _constant(module: ModuleType, draft: Implementation, name: str) -> Any:
     """Read the constant of the class's module, else of a ticket minted for it; None without."""
-    value = getattr(module, name, getattr(cls, name, _ABSENT))
+    value = getattr(module, name, getattr(draft.cls, name, _ABSENT))
     if value is not _ABSENT:
         return value
     try:
-        probe = clone(context, {})
+        probe = draft.build(capacity=1, ep_size=1)
         if name == "EP_WAVE":
             return probe.enqueue_ep_wave(operation_id="probe", participant_ep_ids=(0,)).scope
         return probe.enqueue_full_stage(operation_id="probe").scope

@@ -55,9 +55,9 @@ def load(name: str, extra: Mapping[str, Any] | None = None) -> Implementation:
         module, notes = _import_by_name(where), ()
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
-        what = "is not there" if cls is None else f"is a {type(cls).__name__}, no class"
+        instead = "" if cls is None else f" (but a {type(cls).__name__} of this name)"
         raise ContractInputError(
-            f"{where}: {class_name} {what}; the classes of the file: {_classes_of(module)}"
+            f"{where} has no class {class_name!r}{instead}; its classes: {_classes_of(module)}"
         )
     return describe(name, cls, module, extra, notes)
 
