@@ -297,6 +297,7 @@ def test_numbers_below_one_are_named(values, named):
 
 def test_nothing_arrives_from_outside_of_a_closed_workload():
     with pytest.raises(
-        ValueError, match=r"^a closed workload has no arrivals, got request\(lane 0\)$"
+        ValueError,
+        match=r"^every slot has its first request from the start, got request\(lane 0\)$",
     ):
         ClosedWorkload(1, 1).request(Event("request", 0))
