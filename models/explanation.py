@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
+from frontier.events import (
+    ATTENTION_DONE,
+    BATCH_DROPPED,
+    STAGE_END,
+    STAGE_SCHEDULE,
+    STAND_IN,
+    WAVE_END,
+    Event,
+)
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from models.contexts import ExplainingContext
@@ -46,13 +55,30 @@ def _prose(edges: Sequence[Edge]) -> list[str]:
 def _dead_end_prose(analysis: WaitFor) -> list[str]:
     """Shortest chain from a lane in a room to a wait that nothing ends."""
     chains = [(chain(analysis, name), name) for name in analysis.stuck]
-    ends = {wait.source: wait for wait in analysis.dead_ends}
     useful = [edges for edges, _ in chains if edges and edges[0].kind == "in_room"]
     if useful:
         edges = min(useful, key=len)
-        end = ends[edges[-1].target]
-        return [*_prose(edges), _sentence(end.source, end.reason)]
+        end = edges[-1].target
+        reasons = [wait.reason for wait in analysis.dead_ends if wait.source == end]
+        return [*_prose(edges), _sentence(end, _joined(reasons))]
     return [_sentence(wait.source, wait.reason) for wait in analysis.dead_ends]
+
+
+_LANE: Final = re.compile(r"needs (lane \d+), which")
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Several reasons of one participant as one clause; lanes missing for equal reasons once."""
+    words, told = "", set[str]()
+    for reason in reasons:
+        lane = _LANE.match(reason)
+        why = reason if lane is None else reason[lane.end() :]
+        if lane is not None and why in told:
+            words += f"; the same goes for {lane[1]}"
+        else:
+            words += f"; it {reason}" if words else reason
+        told.add(why)
+    return words
 
 
 def after_instants(depth: int) -> str:
@@ -61,7 +87,11 @@ def after_instants(depth: int) -> str:
 
 
 def explanation_lines(
-    classification: str, analysis: WaitFor, when: str, message: str
+    classification: str,
+    analysis: WaitFor,
+    when: str,
+    message: str,
+    history: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Write the explanation sentence by sentence: headline, the chain, the contradiction.
 
@@ -75,16 +105,18 @@ def explanation_lines(
         When the state is reached, in words.
     message
         What the violated property says.
+    history
+        How it came to that, sentence by sentence, where that is told.
     """
     lines = [f"{_HEADLINES.get(classification, classification)} ({when}: {message})."]
     if classification in (CIRCULAR_WAIT, SPLIT_RENDEZVOUS):
         first = analysis.cycle[0].source
         lines += _prose(analysis.cycle)
-        lines.append(f"So {first} waits for itself, and no event is left to break the circle.")
+        lines.append(f"So {first} waits for itself, and nothing will break the circle.")
     elif classification in (LOST_WAKEUP, STRANDED_RENDEZVOUS, ORPHAN_TICKET):
-        lines += _dead_end_prose(analysis)
+        lines += [*_dead_end_prose(analysis), *history]
         if classification != ORPHAN_TICKET:
-            lines.append("No event is left, so this never changes.")
+            lines.append("So this never changes.")
     return tuple(lines)
 
 
@@ -136,6 +168,9 @@ class Narrator:
             return group_note(system, event, follow)
         if not isinstance(system, Replica):
             return ""
+        dropped = next((e.batch for e in follow if e.kind == BATCH_DROPPED), None)
+        if dropped is not None:
+            return f"stale batch {dropped.number} of lane {dropped.lane} dropped"
         wave = next((e for e in follow if e.kind == WAVE_END), None)
         if wave is not None:
             lanes = ", ".join(str(b.lane) for b in wave.members)

@@ -6,13 +6,14 @@ Each is a function from a state to the sentence that says what is wrong, or None
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from frontier.context import ContextSnapshot
 from frontier.events import Batch, WaveOperation
 from frontier.replica import ReplicaConfig, ReplicaSnapshot, StageSnapshot
 from frontier.tickets import EP_WAVE
 from models.quiescent import ProtocolState
+from models.view import describe_operation
 from models.waits import ORPHAN_TICKET
 from verify.properties import Property, invariant
 
@@ -31,6 +32,11 @@ def _context(stage: StageSnapshot) -> ContextSnapshot:
     if not isinstance(context, ContextSnapshot):
         raise TypeError(f"expected a ContextSnapshot, got {type(context).__name__}")
     return context
+
+
+def _named(batches: Iterable[object]) -> str:
+    """Batches in words."""
+    return ", ".join(sorted(map(describe_operation, batches))) or "nothing"
 
 
 def owners(context: ContextSnapshot) -> list[Batch]:
@@ -64,7 +70,7 @@ def one_batch_per_lane_and_stage(state: ProtocolState) -> str | None:
         running = [batch for batch, _ in stage.lanes if batch is not None]
         held = owners(_context(stage))
         if sorted(running) != sorted(held):
-            return f"stage {number} is held by {held}, but its lanes run {running}"
+            return f"stage {number} is held by {_named(held)}, but its lanes run {_named(running)}"
     return None
 
 
@@ -76,11 +82,13 @@ def ticket_in_one_place(state: ProtocolState, minted_at_arrival: bool) -> str | 
         tickets.update(owners(context))
         twice = [operation for operation, count in tickets.items() if count > 1]
         if twice:
-            return f"stage {number} has more than one ticket for {twice}"
+            return f"stage {number} has more than one ticket for {_named(twice)}"
         fifo = {operation for _, operation in context.queued}
         heaps = {batch for _, queue in stage.lanes for batch in queue}
         if not fifo <= heaps or (minted_at_arrival and fifo != heaps):
-            return f"stage {number} has tickets queued for {fifo}, but batches {heaps}"
+            return (
+                f"stage {number} has tickets queued for {_named(fifo)}, but batches {_named(heaps)}"
+            )
     return None
 
 
@@ -97,7 +105,8 @@ def work_conserved(state: ProtocolState) -> str | None:
     snapshot = _snapshot(state)
     placed = list(_placed(snapshot))
     if len(set(placed)) != len(placed):
-        return f"a batch is at two places: {sorted(placed)}"
+        twice = [batch for batch, count in Counter(placed).items() if count > 1]
+        return f"a batch is at two places: {_named(twice)}"
     per_lane = Counter(batch.lane for batch in placed)
     for lane, count in enumerate(snapshot.in_flight):
         if per_lane[lane] != count:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from models.counterexample import Counterexample, counterexample_of
-from models.explanation import after_instants, explain
 from models.quiescent import QuiescentRun
 from models.recorded import recorded_counterexample
 from models.scenario import NOTHING_STALE, Scenario, ScenarioError
@@ -25,6 +24,7 @@ from models.schedule import Instant, Played, play, play_exactly, ranks_of, walk_
 from models.shrinking import liveness_of
 from models.subjects import AnyScenario, scenario_of
 from models.trials import Trials, Wanted
+from models.wakeups import schedule_lines
 from verify.path import PathError, decode
 from verify.shrink import Rejection
 
@@ -263,11 +263,14 @@ class Kept:
 
     def _message(self, found: Counterexample, what: str) -> str:
         played = play_exactly(found.scenario, found.schedule)
-        text = explain(
-            found.classification,
-            played.analysis(),
-            after_instants(len(found.schedule)),
-            found.violated.message,
+        text = " ".join(
+            schedule_lines(
+                found.scenario,
+                found.schedule,
+                found.classification,
+                played.analysis(),
+                found.violated.message,
+            )
         )
         repair = ",".join(f"{name}={value}" for name, value in self.repair.items())
         lines = [f"{what} ends in {found.classification}.", text]

@@ -17,24 +17,29 @@ from matplotlib.ticker import MaxNLocator
 SUFFIXES: Final = (".png", ".svg")
 COLOURS: Final = {
     "prefill": "#4477aa",
-    "decode": "#228833",
+    "decode": "#1f7a30",
     "dense": "#ccbb44",
     "expert": "#aa3377",
     "attention": "#4477aa",
     "in room": "#ccbb44",
     "EP wave": "#aa3377",
-    "tail": "#228833",
-    "forward": "#228833",
+    "tail": "#1f7a30",
+    "forward": "#1f7a30",
     "queued": "#999999",
     "on its way": "#66aabb",
     "done, waits for the wave": "#cc88b5",
 }
 """Colour-blind safe (Paul Tol's bright scheme)."""
 
+OTHER: Final = "#bbbbbb"
 UNFINISHED: Final = "#ee6677"
 BAND: Final = "#66338f"
+LIGHT_INK: Final = "#fdfdfd"
+DARK_INK: Final = "#141414"
+"""Inks of labels on bars, not those of a page, which follow its scheme: bars keep their colour."""
+
 _LABELLED: Final = 400
-_LABEL_WIDTH: Final = 0.003
+_LABEL_WIDTH: Final = 0.005
 """Share of the picture's width that one letter of a label takes; shorter bars have no label."""
 
 
@@ -87,7 +92,7 @@ def draw(
     bands: Sequence[Band] = (),
 ) -> Figure:
     """Draw bars on their tracks, top to bottom, from ``begin`` to ``end``, and bands behind."""
-    figure = Figure(figsize=(12.8, 1.2 + 0.32 * len(tracks)), layout="constrained")
+    figure = Figure(figsize=(10.6, 1.2 + 0.32 * len(tracks)), layout="constrained")
     axis = figure.subplots()
     bars = [bar for bar in bars if bar.end > begin]
     lines = {track: line for line, track in enumerate(tracks)}
@@ -106,7 +111,7 @@ def draw(
         axis.broken_barh(
             boxes,
             (line + 0.37, 0.12) if thin else (line - 0.36, 0.72),
-            facecolor=COLOURS.get(kind, "#bbbbbb") if finished else UNFINISHED,
+            facecolor=COLOURS.get(kind, OTHER) if finished else UNFINISHED,
             edgecolor="white",
             lw=0.6 if labelled else 0.0,
             hatch=None if finished else "//",
@@ -114,12 +119,12 @@ def draw(
     axis.set_yticks(range(len(tracks)), list(tracks))
     axis.set_ylim(len(tracks) - 0.5, -0.5)
     axis.set_xlim(begin * scale, max(end * scale, 1e-6))
-    axis.set_xlabel(clock.label, fontsize=8)
+    axis.set_xlabel(clock.label, fontsize=8.5)
     if clock is INSTANTS:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     for band in bands:
         _draw_band(axis, band, scale)
-    axis.tick_params(labelsize=7)
+    axis.tick_params(labelsize=8)
     axis.set_title(title, loc="left", fontsize=9)
     _legend(figure, bars)
     return figure
@@ -142,12 +147,37 @@ def _draw_band(axis: Axes, band: Band, scale: float) -> None:
     )
 
 
+def colour_of(bar: Bar) -> str:
+    """Colour that a bar is filled with."""
+    return COLOURS.get(bar.kind, OTHER) if bar.finished else UNFINISHED
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of ``#rrggbb`` (WCAG 2)."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two colours, from 1 to 21 (WCAG 2)."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def readable_on(colour: str) -> str:
+    """Ink that stands out most on a colour."""
+    return max((LIGHT_INK, DARK_INK), key=lambda ink: contrast(ink, colour))
+
+
 def _write(axis: Axes, at: float, line: int, bar: Bar) -> None:
     """Label a bar; on the hatching of one that never ends the label has a ground of its own."""
-    colour, box = "white", None
+    colour, box = readable_on(colour_of(bar)), None
     if not bar.finished:
         colour, box = "#222222", {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0}
-    text = axis.text(at, line, bar.label, ha="center", va="center", size=6, color=colour)
+    text = axis.text(at, line, bar.label, ha="center", va="center", size=7, color=colour)
     text.set_clip_on(True)
     text.set_bbox(box)
 
@@ -156,9 +186,10 @@ def _legend(figure: Figure, bars: Sequence[Bar]) -> None:
     kinds = [kind for kind in COLOURS if any(bar.kind == kind and bar.finished for bar in bars)]
     handles = [Patch(color=COLOURS[kind], label=kind) for kind in kinds]
     if any(not bar.finished for bar in bars):
-        handles.append(Patch(facecolor=UNFINISHED, hatch="//", label="never ends"))
+        never = Patch(facecolor=UNFINISHED, edgecolor="white", hatch="//", label="never ends")
+        handles.append(never)
     if handles:
-        figure.legend(handles=handles, loc="outside lower right", ncols=len(handles), fontsize=7)
+        figure.legend(handles=handles, loc="outside lower right", ncols=len(handles), fontsize=8)
 
 
 def render(figure: Figure, path: Path) -> bytes:

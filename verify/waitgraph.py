@@ -22,8 +22,8 @@ MOST_NODES: Final = 9
 """Participants up to which everybody is drawn."""
 
 CYCLE_COLOUR: Final = "#cc3311"
-WAIT_COLOUR: Final = "#4477aa"
-MOVING_COLOUR: Final = "#228833"
+WAIT_COLOUR: Final = "#33669a"
+MOVING_COLOUR: Final = "#1d7a35"
 TEXT_COLOUR: Final = "#222222"
 BOX_COLOUR: Final = "#ffffff"
 

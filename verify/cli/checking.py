@@ -42,6 +42,7 @@ from models.subjects import (
 )
 from models.view import describe_event
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
+from models.wakeups import schedule_lines
 from verify.cli.errors import EngineDisagreementError
 from verify.explorer import INTERRUPTED, Exploration, explore
 from verify.fairness import Edges
@@ -54,6 +55,9 @@ from verify.waitfor import WaitFor
 
 LIVE_RUNS = 200
 """Random runs of foreign code that confirm a proof on the explored graph."""
+
+LIVE_INSTANTS = 300
+"""Instants of each such run, which may go on for ever."""
 
 
 def _core_error(state: ProtocolState) -> str | None:
@@ -191,6 +195,7 @@ class CheckResult:
         found = verdict.violations if isinstance(verdict, Violated) else ()
         return {
             "scenario": self.scenario.to_json(),
+            "notes": list(self.scenario.context_notes),
             "verdict": self.verdict_word,
             "vacuous": self.vacuous,
             "violation": first and first.violation.property_name,
@@ -237,6 +242,7 @@ class CheckResult:
                 "lane": finding.lane if finding.lane >= 0 else None,
                 "stage": finding.stage if finding.stage >= 0 else None,
                 "fairness": liveness.fairness,
+                "message": finding.message,
                 "verdict": "holds" if finding.lasso is None else "violated",
                 "vacuous": finding.vacuous,
                 "classification": finding.classification,
@@ -313,16 +319,16 @@ def check_scenario(
     liveness = None
     findings: dict[Violation, Finding] = {}
     controls: dict[Lasso, Control] = {}
-    if _liveness_is_due(question, result.verdict):
-        stats = result.verdict.stats
-        look = watch(limits or Limits(), stats.states, stats.elapsed_s)
-        try:
+    stats = result.verdict.stats
+    look = watch(limits or Limits(), stats.states, stats.elapsed_s)
+    try:
+        if _liveness_is_due(question, result.verdict):
             result, liveness, findings = _with_liveness(scenario, question, result, look)
             controls = _controls(model, liveness, look)
-        except (LimitReachedError, KeyboardInterrupt) as error:
-            result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
-    if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
-        result = _confirmed_live(model, result)
+        if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
+            result = _confirmed_live(model, result, look)
+    except (LimitReachedError, KeyboardInterrupt) as error:
+        result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
     verdict = result.verdict
     found = verdict.violations if isinstance(verdict, Violated) else ()
     witnesses = tuple(
@@ -337,7 +343,7 @@ def check_scenario(
 
 
 def _confirmed_live(
-    model: QuiescentModel, result: Exploration[ProtocolState]
+    model: QuiescentModel, result: Exploration[ProtocolState], look: Watch
 ) -> Exploration[ProtocolState]:
     """Run foreign code without ever copying or merging states; *undetermined* if that differs.
 
@@ -346,8 +352,12 @@ def _confirmed_live(
     """
     known, choose = set(result.states), random.Random(0)
     for _ in range(LIVE_RUNS):
-        run = model.begin()
-        while (state := run.state()) in known and (actions := model.actions(state)):
+        look()
+        run, state = model.begin(), result.states[0]
+        for _ in range(LIVE_INSTANTS):
+            state = run.state()
+            if state not in known or not (actions := model.actions(state)):
+                break
             run.fire(choose.choice(actions))
         if state not in known:
             limit = (
@@ -434,6 +444,16 @@ def _run_of(violation: Violation) -> Lasso:
     return Lasso(violation.initial, stem, cycle, violation.state_index)
 
 
+def _blame_foreign_code(scenario: AnyScenario) -> None:
+    """Say whose fault it is that a schedule does not replay, if other code than the core's ran."""
+    if scenario.runs_foreign_code:
+        raise EngineDisagreementError(
+            "a violating schedule does not replay: the code under check answers otherwise "
+            "when it is asked again. A rule must depend on nothing but its arguments, a "
+            "context on nothing but its own calls. Nothing is proved of it"
+        )
+
+
 def witness_of(
     scenario: AnyScenario, model: QuiescentModel, violation: Violation, expected: ProtocolState
 ) -> Witness:
@@ -454,12 +474,7 @@ def witness_of(
     except IndexError:
         reached = None
     if reached != expected:
-        if scenario.runs_foreign_code:
-            raise EngineDisagreementError(
-                "a violating schedule does not replay: the code under check answers otherwise "
-                "when it is asked again. A rule must depend on nothing but its arguments, a "
-                "context on nothing but its own calls. Nothing is proved of it"
-            )
+        _blame_foreign_code(scenario)
         raise AssertionError(f"the replay of {violation} ends in {reached}, not in {expected}")
     analysis = waits_of(run.system, run.pending)
     if run.failure is not None:
@@ -470,8 +485,7 @@ def witness_of(
         classification, message = ORPHAN_TICKET, violation.message
     else:
         classification, message = INVARIANT_VIOLATION, violation.message
-    when = after_instants(violation.depth)
-    lines = explanation_lines(classification, analysis, when, message)
+    lines = schedule_lines(scenario, schedule, classification, analysis, message)
     stages = stages_of(run.system)
     encoded = _encoded(scenario, _run_of(violation), reached)
     return Witness(violation, encoded, schedule, classification, analysis, stages, lines)
@@ -487,9 +501,21 @@ def lasso_witness(
 
     Raises
     ------
+    EngineDisagreementError
+        If it does not replay because a rule of one's own does not give the same answers again.
     AssertionError
         If the cycle does not end in the state it began in: the checker would be wrong.
     """
+    try:
+        return _play_lasso(scenario, model, violation, finding)
+    except (IndexError, AssertionError):
+        _blame_foreign_code(scenario)
+        raise
+
+
+def _play_lasso(
+    scenario: AnyScenario, model: QuiescentModel, violation: Violation, finding: Finding
+) -> Witness:
     run, narrator = narrated_run(model)
     replica: Any = run.system
     schedule = [instant for instant, _, _ in _play(model, run, violation.actions)]

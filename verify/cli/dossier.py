@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from frontier.events import Event
 from models.counterexample import DRAINED, Counterexample
-from models.explanation import after_instants, explanation_lines
 from models.instants import Instants, film
 from models.lasso_story import STOPPED_RUN, Round, held_back, narrated_run
 from models.lasso_story import tell as tell_lasso
@@ -23,6 +22,7 @@ from models.schedule import (
 from models.story import MOST_STEPS, tell, tell_known
 from models.subjects import stages_of, waits_of
 from models.waits import CORE_ERROR
+from models.wakeups import schedule_lines
 from models.witness import NoWitness, Witness, find_witness, witness_to_json
 from verify.path import PathError
 from verify.story import Story
@@ -67,7 +67,9 @@ class Dossier:
     def film(self) -> Instants:
         """Who does what from instant to instant."""
         example = self.example
-        return film(example.scenario, example.schedule, example.repeats or None, MOST_STEPS)
+        stops = example.classification == STOPPED_RUN
+        repeats = 0 if stops else example.repeats or None
+        return film(example.scenario, example.schedule, repeats, MOST_STEPS)
 
     @property
     def stages(self) -> list[dict[str, Any]]:
@@ -141,7 +143,12 @@ def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) ->
     stops = example.classification == STOPPED_RUN
     if lines is None:
         told = example.repeats or stops
-        lines = _lasso_lines(example) if told else _lines(example, analysis)
+        message = example.violated.message
+        lines = (
+            _lasso_lines(example)
+            if told
+            else schedule_lines(scenario, schedule, example.classification, analysis, message)
+        )
     witness, refused = (
         (None, (STOPS,)) if stops else find_witness(scenario, schedule, repeats=example.repeats)
     )
@@ -149,11 +156,6 @@ def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) ->
         raise AssertionError(f"no times at all do this schedule: {refused}")
     story = tell_known(scenario, schedule, None) if example.repeats else tell(scenario, schedule)
     return Dossier(example, played, analysis, lines, _path(example), story, witness, refused)
-
-
-def _lines(example: Counterexample, analysis: WaitFor) -> tuple[str, ...]:
-    when = after_instants(len(example.schedule))
-    return explanation_lines(example.classification, analysis, when, example.violated.message)
 
 
 def _lasso_lines(example: Counterexample) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from models.counterexample import UNFINISHED
-from models.explanation import after_instants, explanation_lines
 from models.quiescent import QuiescentModel
 from models.scenario import Scenario
 from models.schedule import Played, Schedule, encode_schedule, play_exactly
 from models.story import Known, explore_fates, listable_actions, tell_known
+from models.wakeups import schedule_lines
 from verify.cli import options as opt
 from verify.cli.errors import UsageError, require_writable, write_result
 from verify.cli.render import err, out, scenario_line
@@ -112,9 +112,9 @@ class Exploration:
         found = played.classification
         if found is None:
             return None
-        when = after_instants(len(played.schedule))
         message = str(played.run.failure or UNFINISHED)
-        return {"why": list(explanation_lines(found, played.analysis(), when, message))}
+        schedule, analysis = played.schedule, played.analysis()
+        return {"why": list(schedule_lines(self.scenario, schedule, found, analysis, message))}
 
 
 def explore(

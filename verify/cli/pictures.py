@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
 from frontier.durations import MILLISECOND
-from frontier.events import REQUEST, STAGE_END, CoreError, Event
+from frontier.events import ENVIRONMENT, REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
 from models.instants import Instants, Stretch, lane_track, lane_tracks
@@ -70,7 +70,19 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
         )
         for span in timeline.spans
     ]
-    return draw(title, tracks, bars, timeline.end / 1e9, begin / 1e9)
+    return draw(
+        title, tracks, bars, timeline.end / 1e9, begin / 1e9, bands=_invalidations(witness, begin)
+    )
+
+
+def _invalidations(witness: Witness, begin: int) -> list[Band]:
+    """Return when batches became stale, as marks across all lanes."""
+    found = [timed for timed in witness.durations if timed.event.kind in ENVIRONMENT]
+    return [
+        Band(timed.milliseconds / 1e3, timed.milliseconds / 1e3, str(timed.event))
+        for timed in found
+        if timed.milliseconds * MILLISECOND >= begin
+    ]
 
 
 def lanes_over_instants(film: Instants, title: str) -> Figure:

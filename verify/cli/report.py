@@ -33,8 +33,11 @@ MOST_TIMES = 60
 _SVG = Path("drawing.svg")
 
 
-def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
-    """Return the wait-for graph with its description in words; see :func:`draw_waits`."""
+def waits_drawing(analysis: WaitFor, everybody: bool = False, when: str = "") -> Drawing:
+    """Return the wait-for graph with its description in words; see :func:`draw_waits`.
+
+    ``when`` says of which state it is, if not of the last one.
+    """
     arrows, hidden = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
@@ -45,8 +48,7 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False) -> Drawing:
     words += [more_words(hidden)] if hidden else []
     svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
-    title += " where the cycle begins" if everybody else ""
-    return Drawing(title, f"Wait-for graph: {'; '.join(words)}", svg)
+    return Drawing(title + when, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
 def _lanes_drawing(witness: Witness) -> Drawing:
@@ -97,10 +99,11 @@ def _title(example: Counterexample) -> str:
 
 def _drawings(dossier: Dossier) -> Iterator[Drawing]:
     """Yield who waits for whom, and lanes over time, or over instants where time says less."""
-    example, everybody = dossier.example, dossier.goes_on
-    waits = dossier.analysis.waits if everybody else dossier.analysis.stuck
+    example = dossier.example
+    waits = dossier.analysis.waits if dossier.goes_on else dossier.analysis.stuck
     if waits:
-        yield waits_drawing(dossier.analysis, everybody)
+        when = " where the cycle begins" if example.repeats else ""
+        yield waits_drawing(dossier.analysis, dossier.goes_on, when)
     if dossier.witness is not None and is_timed(example):
         yield _lanes_drawing(dossier.witness)
     else:
@@ -162,7 +165,8 @@ def check_page(result: CheckResult) -> Page:
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
         return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
-    why = (f"{what_holds(result)}: all {data['states']:,} states were explored.",)
+    held = what_holds(result)
+    why = (f"{held[0].upper()}{held[1:]}: all {data['states']:,} states were explored.",)
     sample = sample_run(scenario)
     repeats = sample.repeats or None
     return Page(
@@ -177,6 +181,10 @@ def check_page(result: CheckResult) -> Page:
             ),
         ),
         story=tell_known(scenario, sample.schedule, None),
+        about_steps=(
+            "One run among all timings, to look at: always the oldest pending event falls due, "
+            "alone. Nothing is wrong in it, nor in any other."
+        ),
         repeats_from=len(sample.schedule) - repeats + 1 if repeats else None,
     )
 

@@ -17,7 +17,9 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from verify.lane_chart import BAND
 from verify.story import Step, Story
+from verify.waitgraph import CYCLE_COLOUR, MOVING_COLOUR, WAIT_COLOUR
 
 _FOLDER: Final = Path(__file__).parent
 
@@ -25,6 +27,10 @@ _PAPER_AND_INK: Final = (
     ("#ffffff", "var(--paper)"),
     ("#222222", "var(--ink)"),
     ("#000000", "var(--ink)"),
+    (CYCLE_COLOUR, "var(--bad)"),
+    (WAIT_COLOUR, "var(--link)"),
+    (MOVING_COLOUR, "var(--good)"),
+    (BAND, "var(--mark)"),
 )
 """Colours of the drawings that follow the page's light or dark scheme."""
 
@@ -72,6 +78,8 @@ class Page:
         Whether a server answers choices.
     repeats_from
         First step of a cycle that repeats for ever, or None.
+    about_steps
+        Which run the steps are of, in a sentence; empty where that is plain.
     """
 
     title: str
@@ -85,6 +93,7 @@ class Page:
     command: str = ""
     live: bool = False
     repeats_from: int | None = None
+    about_steps: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -93,3 +93,47 @@ FAINT = """() => {
     .filter(([ratio]) => ratio < 4.5);
 }"""
 """Text whose contrast with what is behind it is below 4.5 (WCAG AA)."""
+
+FAINT_IN_PICTURES = """() => {
+  const parse = (c) => c.match(/[\\d.]+/g).map(Number);
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const contrast = (a, b) =>
+    (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const paper = parse(getComputedStyle(document.body).backgroundColor);
+  const over = (shape, below) => {
+    const style = getComputedStyle(shape);
+    const alpha = Number(style.fillOpacity) * Number(style.opacity);
+    return parse(style.fill).slice(0, 3).map((v, i) => alpha * v + (1 - alpha) * below[i]);
+  };
+  const behind = (text) => {
+    text.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    const box = text.getBoundingClientRect();
+    const hit = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    const shapes = hit.filter((e) => text.ownerSVGElement.contains(e))
+      .filter((e) => ["path", "rect", "use"].includes(e.localName))
+      .filter((e) => !["none", ""].includes(getComputedStyle(e).fill));
+    if (shapes.some((e) => getComputedStyle(e).fill.startsWith("url"))) {
+      const ground = shapes.findIndex((e) => !getComputedStyle(e).fill.startsWith("url"));
+      const hatched = shapes.findIndex((e) => getComputedStyle(e).fill.startsWith("url"));
+      if (ground === -1 || hatched < ground) return null;
+    }
+    return shapes.reverse().filter((e) => !getComputedStyle(e).fill.startsWith("url"))
+      .reduce((below, e) => over(e, below), paper);
+  };
+  return [...document.querySelectorAll(".drawing svg text")]
+    .filter((e) => e.textContent.trim() && e.checkVisibility())
+    .map((e) => {
+      const ground = behind(e);
+      const ratio = ground && contrast(parse(getComputedStyle(e).fill), ground);
+      return [ratio, e.textContent, ground];
+    })
+    .filter(([ratio]) => ratio === null || ratio < 4.5);
+}"""
+"""Text in pictures whose contrast with the shapes below it, put together, is below 4.5.
+
+Null: the text lies on hatching without a ground of its own.
+"""
+
+PICTURED = "() => document.querySelectorAll('.drawing svg text').length"
+"""Number of texts in pictures."""

@@ -1,19 +1,40 @@
 """The HTML report in a real browser: layout, stepper, labels, nothing loaded."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from models.catalogue import find_case
-from verify.cli.checking import check_scenario
+from models.groups import GroupScenario
+from verify.cli.checking import Question, check_scenario
 from verify.cli.report import check_page
 from verify.report.page import inline_svg, render_page, script_json
 
-from .browser import FAINT, NAMELESS, OVERLAPS, TOO_WIDE, browser, watched_page
+from .browser import (
+    FAINT,
+    FAINT_IN_PICTURES,
+    NAMELESS,
+    OVERLAPS,
+    PICTURED,
+    TOO_WIDE,
+    browser,
+    watched_page,
+)
 
 __all__ = ["browser"]
 
-CASES = ("rival-a-lane-aware", "published-deadlock", "late-join-burst", "control-dense")
+CASES = (
+    "rival-a-lane-aware",
+    "published-deadlock",
+    "late-join-burst",
+    "control-dense",
+    "capacity-one-starvation",
+    "partial-deadlock",
+    "stale-orphan-ticket",
+    "groups",
+)
+GROUPS = GroupScenario.of({"groups": "d,e;d,d", "full_stages": 2, "stale": "no_cancel"})
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +42,9 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     files = {}
     for name in CASES:
-        result = check_scenario(find_case(name).scenario)
+        scenario = GROUPS if name == "groups" else find_case(name).scenario
+        asked = None if name == "groups" else find_case(name).asked
+        result = check_scenario(scenario, question=Question.of(scenario, asked))
         files[name] = folder / f"{name}.html"
         files[name].write_text(render_page(check_page(result)), encoding="utf-8")
     return files
@@ -40,8 +63,37 @@ def test_layout_has_no_faults(browser, reports, name, width, scheme):
         assert page.evaluate(NAMELESS) == []
         assert page.evaluate(FAINT) == []
         page.keyboard.press(key)
+    assert page.evaluate(PICTURED) > 5
+    assert page.evaluate(FAINT_IN_PICTURES) == []
     assert complaints == []
     assert addresses == [reports[name].as_uri()]
+    page.close()
+
+
+def test_on_a_phone_the_controls_fit_one_line_and_keys_are_not_spoken_of(browser, reports):
+    for name, hinted, width in (("control-dense", False, 390), ("control-dense", True, 1280)):
+        page, _, _ = watched_page(browser, width, "light")
+        page.goto(reports[name].as_uri())
+        tops = page.eval_on_selector_all(
+            ".controls button", "all => all.map((e) => e.getBoundingClientRect().top)"
+        )
+        assert len(set(tops)) == 1
+        assert page.is_visible(".keys") is hinted
+        assert page.is_visible(".sideways") is not hinted
+        assert "One run among all timings" in page.inner_text(".about")
+        page.close()
+
+
+def test_labels_that_would_be_faint_are_found(browser, reports, tmp_path):
+    """The check of contrasts in pictures can fail."""
+    text = reports["rival-a-lane-aware"].read_text(encoding="utf-8")
+    ink = re.search(r"fill: (#fdfdfd)", text)
+    assert ink is not None
+    faint = tmp_path / "faint.html"
+    faint.write_text(text.replace("#fdfdfd", "#88aacc"), encoding="utf-8")
+    page, _, _ = watched_page(browser, 1280, "light")
+    page.goto(faint.as_uri())
+    assert page.evaluate(FAINT_IN_PICTURES) != []
     page.close()
 
 
