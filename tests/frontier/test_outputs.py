@@ -57,10 +57,11 @@ def written(spec):
         (make,),
     )
     run.run()
+    result = {name: value for name, value in run.to_json().items() if name != "explanation"}
     texts = {
         **run.metrics_files(),
         "ledger": run.ledger_text(rows),
-        "result": json.dumps(run.to_json(), indent=1),
+        "result": json.dumps(result, indent=1),
         "trace": traces[0].text(run.simulation.now),
     }
     return "".join(f"==== {name}\n{text}\n" for name, text in texts.items())
