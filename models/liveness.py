@@ -14,6 +14,7 @@ from frontier.replica import ReplicaSnapshot, StageSnapshot
 from frontier.tickets import EP_WAVE
 from models.marks import (
     ADMITTED,
+    DROPPED,
     ENDED,
     OLDEST_FIRED,
     OPPORTUNITY,
@@ -151,9 +152,9 @@ class LaneGraph:
 
         ``progress``: a lane with work ends a batch again and again, and every dispatched wave
         ends. ``starvation``: every queued ticket is admitted. A lane's tickets at a stage are
-        admitted in the order of its heap, so one of them starves exactly if, from some moment on,
-        the lane has a batch queued there and is not admitted there any more. Work that is dropped
-        as stale is no longer owed anything.
+        admitted, or dropped as stale, in the order of its heap; so one of them starves exactly
+        if, from some moment on, the lane has a batch queued there and its first one stays. Work
+        that is dropped is no longer owed anything.
         """
         if PROGRESS in names:
             for lane in range(self.lanes):
@@ -168,11 +169,13 @@ class LaneGraph:
             for lane in range(self.lanes):
                 for stage in range(self.stages):
                     message = f"a ticket of {self.who(lane)} at stage {stage} is never admitted"
-                    goal = self.marked(ADMITTED, lane, stage) | self._into(
-                        ~self.queued[lane, stage]
-                    )
+                    goal = self._consumed(lane, stage) | self._into(~self.queued[lane, stage])
                     prop = LeadsTo(STARVATION, message, self.queued[lane, stage], goal)
                     yield LaneProperty(STARVATION, lane, stage, prop)
+
+    def _consumed(self, lane: int, stage: int) -> Mask:
+        """Transitions in which the lane's first queued batch is admitted, or dropped as stale."""
+        return self.marked(ADMITTED, lane, stage) | self.marked(DROPPED, lane, stage)
 
     def _ends(self, lane: int, message: str) -> LeadsTo:
         return LeadsTo(PROGRESS, message, self.in_flight[lane], self._served(lane))
@@ -217,15 +220,16 @@ class LaneGraph:
     def overtaken(self, lane: int, stage: int) -> int | None:
         """Most admissions of later tickets past a lane's waiting one, or None if unbounded."""
         before, after = [], []
-        wanted, admitted = Mark(OVERTAKEN, lane, stage), Mark(ADMITTED, lane, stage)
+        wanted = Mark(OVERTAKEN, lane, stage)
+        ends = (Mark(ADMITTED, lane, stage), Mark(DROPPED, lane, stage))
         for label in self.edges.graph.alphabet:
             marks: Any = label
-            at = marks.index(admitted) if admitted in marks else len(marks)
+            at = next((i for i, mark in enumerate(marks) if mark in ends), len(marks))
             before.append(marks[:at].count(wanted))
             after.append(marks[at:].count(wanted))
         numbers = np.array(self.edges.graph.labels, dtype=np.int64)
         counts: list[Index] = [np.array(c, dtype=np.int64)[numbers] for c in (before, after)]
-        served = self.marked(ADMITTED, lane, stage)
+        served = self._consumed(lane, stage)
         return most_during_wait(self.edges, self.waiting[lane, stage], served, *counts)
 
 

@@ -193,6 +193,8 @@ class CheckResult:
         verdict, stats = self.exploration.verdict, self.exploration.verdict.stats
         first = self.witnesses[0] if self.witnesses else None
         found = verdict.violations if isinstance(verdict, Violated) else ()
+        # Where states are bad in themselves they are counted, else those that lassos enter.
+        bad = [violation for violation in found if violation.cycle is None] or found
         return {
             "scenario": self.scenario.to_json(),
             "notes": list(self.scenario.context_notes),
@@ -204,7 +206,7 @@ class CheckResult:
             "states": stats.states,
             "transitions": stats.transitions,
             "depth": first and first.violation.depth,
-            "violating_states": len({violation.state_index for violation in found}),
+            "violating_states": len({violation.state_index for violation in bad}),
             "complete": stats.complete,
             "limit": getattr(verdict, "limit", None),
             "max_depth": stats.max_depth,
@@ -369,17 +371,11 @@ def _confirmed_live(
 
 
 def _liveness_is_due(question: Question, verdict: Verdict) -> bool:
-    """Whether to judge liveness: on a whole graph without core errors.
-
-    Asked for everything, a bad state is told first, and says more than the runs into it; asked
-    for liveness by name, the answer is about runs even where states are bad too.
-    """
+    """Whether to judge liveness: on a whole graph without core errors."""
     if not question.liveness or not verdict.stats.complete:
         return False
-    if isinstance(verdict, Violated):
-        failing = any(v.property_name == "core_error" for v in verdict.violations)
-        return question.asked != "all" and not failing
-    return isinstance(verdict, Holds)
+    violations = verdict.violations if isinstance(verdict, Violated) else ()
+    return all(violation.property_name != "core_error" for violation in violations)
 
 
 def _not_judged(result: Exploration[ProtocolState], limit: str) -> Exploration[ProtocolState]:
@@ -403,7 +399,11 @@ def _controls(model: QuiescentModel, liveness: Liveness, look: Watch) -> dict[La
 def _with_liveness(
     scenario: AnyScenario, question: Question, result: Exploration[ProtocolState], look: Watch
 ) -> tuple[Exploration[ProtocolState], Liveness, dict[Violation, Finding]]:
-    """Judge liveness on the graph; the verdict is then about states and runs."""
+    """Judge liveness on the graph; the verdict is then about states and runs.
+
+    Asked for everything, a bad state is told first, and says more than the runs into it; asked
+    for liveness by name, the answer is about runs first, even where states are bad too.
+    """
     graph = graph_of(scenario, Edges(result.graph), result.states)
     liveness = judge_liveness(graph, question.liveness, question.fairness, look)
     findings = {
@@ -414,7 +414,8 @@ def _with_liveness(
     verdict = result.verdict
     if findings:
         states = verdict.violations if isinstance(verdict, Violated) else ()
-        verdict = Violated(verdict.stats, (*findings, *states))
+        order = (*findings, *states) if question.runs_first else (*states, *findings)
+        verdict = Violated(verdict.stats, order)
     return replace(result, verdict=verdict), liveness, findings
 
 
