@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
+from frontier.events import (
+    ATTENTION_DONE,
+    BATCH_DROPPED,
+    STAGE_END,
+    STAGE_SCHEDULE,
+    STAND_IN,
+    WAVE_END,
+    Event,
+)
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from models.contexts import ExplainingContext
@@ -164,6 +172,9 @@ class Narrator:
             return group_note(system, event, follow)
         if not isinstance(system, Replica):
             return ""
+        dropped = next((e.batch for e in follow if e.kind == BATCH_DROPPED), None)
+        if dropped is not None:
+            return f"stale batch {dropped.number} of lane {dropped.lane} dropped"
         wave = next((e for e in follow if e.kind == WAVE_END), None)
         if wave is not None:
             lanes = ", ".join(str(b.lane) for b in wave.members)

@@ -9,9 +9,11 @@ this file on purpose: numba's on-disk cache is keyed by the file of a function, 
 imported from elsewhere could change and leave a stale kernel behind.
 """
 
+from typing import Any
+
 import numpy as np
 
-from verify.packed.jit import Array, jit
+from verify.packed.jit import Array, jit, jit_views, part
 from verify.packed.native import (
     CAPACITY,
     CHOICES,
@@ -139,7 +141,7 @@ TAKES_AT, TAKES_MASK, CLIMB_AT = 24, 32767, 40
 ) = range(27)
 
 Moves = tuple[Array, ...]
-"""Memory of :func:`expand_parts`; :func:`expand_at` says what is where."""
+"""Memory of :func:`expand_parts`; :func:`expand_parts_at` says what is where."""
 
 # --- ends of a run -------------------------------------------------------------------------------
 GOING, COMPLETE, DRAINED, FAILED = range(4)
@@ -154,14 +156,14 @@ STOOD_STILL = 256  # no claim: a transition did not raise the measure, so termin
 MET_OTHERWISE = 512  # no claim: a group did not meet as the reduction assumes, so nothing is proved
 
 
-@jit
+@part
 def emit(u: Array, kind: int, lane: int, stage: int, room: int) -> None:
     """Append an urgent event; ``u[0]`` is the next to handle, ``u[1]`` the end."""
     u[u[1]] = kind | lane << 3 | stage << 8 | room << 13
     u[1] += 1
 
 
-@jit
+@part
 def set_status(w: Array, g: Array, lane: int, stage: int, status: int) -> None:
     """Set what ``lane`` does at ``stage`` and keep the derived masks true."""
     w[g[AT_STATUS] + lane * g[STAGES] + stage] = status
@@ -176,7 +178,7 @@ def set_status(w: Array, g: Array, lane: int, stage: int, status: int) -> None:
         w[g[AT_WAVE] + stage] &= ~bit
 
 
-@jit
+@part
 def pend(w: Array, g: Array, lane: int, stage: int) -> None:
     """Append the timed event that ``lane`` now waits for at ``stage``."""
     if g[ORDERED]:
@@ -184,7 +186,7 @@ def pend(w: Array, g: Array, lane: int, stage: int) -> None:
         w[g[AT_PENDING_LENGTH]] += 1
 
 
-@jit
+@part
 def mint(w: Array, g: Array, lane: int, stage: int) -> None:
     """Append a ticket of ``lane`` to the ready FIFO (its tickets are in batch order)."""
     if g[FIFO]:
@@ -192,7 +194,7 @@ def mint(w: Array, g: Array, lane: int, stage: int) -> None:
         w[g[AT_FIFO_LENGTH] + stage] += 1
 
 
-@jit
+@part
 def position(w: Array, g: Array, lane: int, stage: int) -> int:
     """Place of the lane's first ticket in the FIFO, or -1."""
     at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
@@ -202,7 +204,7 @@ def position(w: Array, g: Array, lane: int, stage: int) -> int:
     return -1
 
 
-@jit
+@part
 def refusals(w: Array, g: Array, lane: int, stage: int) -> int:
     """Why the lane's first ticket is kept out now; 0 admits it (PROTOCOL.md sections 2 and 3).
 
@@ -227,7 +229,7 @@ def refusals(w: Array, g: Array, lane: int, stage: int) -> int:
     return reasons
 
 
-@jit
+@part
 def take_ticket(w: Array, g: Array, lane: int, stage: int) -> None:
     """Remove the lane's first ticket from the FIFO."""
     if g[FIFO]:
@@ -239,7 +241,7 @@ def take_ticket(w: Array, g: Array, lane: int, stage: int) -> None:
         w[g[AT_FIFO_LENGTH] + stage] = last
 
 
-@jit
+@part
 def phase_of(w: Array, g: Array, phases: Array, lane: int, stage: int) -> int:
     """Room column of the batch that runs at (lane, stage); 0 when rooms are shared."""
     if g[PHASES] == 1:
@@ -248,7 +250,7 @@ def phase_of(w: Array, g: Array, phases: Array, lane: int, stage: int) -> int:
     return column
 
 
-@jit
+@part
 def arrive(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
     """``arrive``: mint the ticket, queue the batch, try at once when the lane is not busy."""
     if g[ADMISSION] != LATE_TICKET:
@@ -259,7 +261,7 @@ def arrive(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
         emit(u, STAGE_SCHEDULE, lane, stage, 0)
 
 
-@jit
+@part
 def stage_schedule(w: Array, g: Array, lane: int, stage: int) -> None:
     """``stage_schedule``: present the heap's head; a refusal leaves nothing behind."""
     at = lane * g[STAGES] + stage
@@ -281,7 +283,7 @@ def stage_schedule(w: Array, g: Array, lane: int, stage: int) -> None:
     note_admission(w, g, lane, stage)
 
 
-@jit
+@part
 def note_refusal(w: Array, g: Array, refused: int) -> None:
     """Claims about refusals."""
     if refused & BEHIND:
@@ -292,7 +294,7 @@ def note_refusal(w: Array, g: Array, refused: int) -> None:
         w[g[AT_REACHED]] |= REFUSED_DURING_WAVE
 
 
-@jit
+@part
 def note_admission(w: Array, g: Array, lane: int, stage: int) -> None:
     """Claims about admissions: the stage is shared; a placeholder already stands for the lane."""
     busy = w[g[AT_BUSY] + stage]
@@ -305,7 +307,7 @@ def note_admission(w: Array, g: Array, lane: int, stage: int) -> None:
                 w[g[AT_REACHED]] |= LATE_JOIN
 
 
-@jit
+@part
 def lane_schedule(w: Array, g: Array, u: Array, lane: int) -> None:
     """``lane_schedule``: create batches while in flight < stages and work waits."""
     while w[g[AT_IN_FLIGHT] + lane] < g[STAGES] and w[g[AT_WAITING] + lane]:
@@ -314,7 +316,7 @@ def lane_schedule(w: Array, g: Array, u: Array, lane: int) -> None:
         emit(u, ARRIVE, lane, 0, 0)
 
 
-@jit
+@part
 def may_stand_in(w: Array, g: Array, lane: int, stage: int) -> bool:
     """May an idle placeholder be filled in for ``lane``, absent from a room (section 3)."""
     if w[g[AT_BUSY] + stage] >> lane & 1:
@@ -328,7 +330,7 @@ def may_stand_in(w: Array, g: Array, lane: int, stage: int) -> bool:
     return False
 
 
-@jit
+@part
 def real_members(w: Array, g: Array, phases: Array, stage: int, layer: int, phase: int) -> int:
     """Mask of the lanes whose batch is stored in the room."""
     members = 0
@@ -340,14 +342,14 @@ def real_members(w: Array, g: Array, phases: Array, stage: int, layer: int, phas
     return members
 
 
-@jit
+@part
 def withdraw(w: Array, g: Array, at: int, stage: int) -> None:
     """``withdraw_joined``: placeholders of lanes that are busy here leave before the count."""
     if g[STAND_IN] == WITHDRAW_JOINED:
         w[at] &= ~w[g[AT_BUSY] + stage]
 
 
-@jit
+@part
 def dispatch(w: Array, g: Array, room: int, real: int, lane: int, entered: int) -> None:
     """Close the full room; its owners become one EP wave, or an error (section 4).
 
@@ -373,7 +375,7 @@ def dispatch(w: Array, g: Array, room: int, real: int, lane: int, entered: int) 
     pend(w, g, first, stage)
 
 
-@jit
+@part
 def attention_done(
     w: Array, g: Array, u: Array, phases: Array, lane: int, stage: int, layer: int
 ) -> None:
@@ -396,7 +398,7 @@ def attention_done(
         dispatch(w, g, room, real, lane, 1)
 
 
-@jit
+@part
 def stand_in(w: Array, g: Array, phases: Array, lane: int, stage: int, room: int) -> None:
     """``stand_in``: store the placeholder unless the room closed or the lane itself is there."""
     at = g[AT_ROOM] + room
@@ -411,7 +413,7 @@ def stand_in(w: Array, g: Array, phases: Array, lane: int, stage: int, room: int
         dispatch(w, g, room, real, lane, 0)
 
 
-@jit
+@part
 def wave_end(w: Array, g: Array, stage: int, layer: int) -> None:
     """``wave_end``: one full-stage owner per real batch; each goes on alone, in lane order."""
     wave = w[g[AT_WAVE] + stage]
@@ -422,7 +424,7 @@ def wave_end(w: Array, g: Array, stage: int, layer: int) -> None:
             pend(w, g, lane, stage)
 
 
-@jit
+@part
 def stage_end(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
     """``stage_end``: release, wake own work, wake the other lanes in order, hand the batch on."""
     set_status(w, g, lane, stage, IDLE)
@@ -441,7 +443,7 @@ def stage_end(w: Array, g: Array, u: Array, lane: int, stage: int) -> None:
         emit(u, BATCH_END, lane, 0, 0)
 
 
-@jit
+@part
 def handle_timed(w: Array, g: Array, u: Array, phases: Array, event: int) -> None:
     """Handle one due event: a request, or what (lane, stage) waits for by its status."""
     cells = g[LANES] * g[STAGES]
@@ -464,7 +466,7 @@ def handle_timed(w: Array, g: Array, u: Array, phases: Array, event: int) -> Non
         wave_end(w, g, stage, layer)
 
 
-@jit
+@part
 def handle_urgent(w: Array, g: Array, u: Array, phases: Array) -> None:
     """Handle the next urgent event."""
     event = u[u[0]]
@@ -486,14 +488,14 @@ def handle_urgent(w: Array, g: Array, u: Array, phases: Array) -> None:
         lane_schedule(w, g, u, lane)
 
 
-@jit
+@part
 def settle(w: Array, g: Array, u: Array, phases: Array) -> None:
     """Handle urgent events in the order they were created until none is left, or an error."""
     while u[0] < u[1] and not w[g[AT_FAILED]]:
         handle_urgent(w, g, u, phases)
 
 
-@jit
+@part
 def field_of(row: Array, bits: Array, f: int) -> int:
     """Value of a packed field; it may lie in two words."""
     word, shift, mask = bits[WORD, f], bits[SHIFT, f], bits[MASK, f]
@@ -503,7 +505,7 @@ def field_of(row: Array, bits: Array, f: int) -> int:
     return int(value & mask)
 
 
-@jit
+@part
 def bits_of(row: Array, at: int, length: int) -> int:
     """Read the ``length`` bits of a row from bit ``at`` on; at most :data:`MOST_BITS`."""
     word, shift = at >> 5, at & 31
@@ -517,7 +519,7 @@ def bits_of(row: Array, at: int, length: int) -> int:
     return int(value & ((1 << length) - 1))
 
 
-@jit
+@part
 def flip(row: Array, at: int, change: int) -> None:
     """Flip the bits of a row, from bit ``at`` on, that are set in ``change``."""
     word, shift = at >> 5, at & 31
@@ -530,7 +532,7 @@ def flip(row: Array, at: int, change: int) -> None:
             row[word + 2] ^= np.uint32(rest)
 
 
-@jit
+@part
 def read_fifo(w: Array, g: Array, stage: int) -> None:
     """Derive a FIFO's length; and each lane's batches, which are its tickets but for late ones."""
     at = g[AT_FIFO] + stage * g[FIFO_SLOTS]
@@ -542,7 +544,7 @@ def read_fifo(w: Array, g: Array, stage: int) -> None:
     w[g[AT_FIFO_LENGTH] + stage] = length
 
 
-@jit
+@part
 def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
     """Spread a packed row over ``w`` and derive the rest. ``bits[:, f]``: word, shift, mask, …."""
     for f in range(g[FIELDS]):
@@ -575,7 +577,7 @@ def unpack(row: Array, w: Array, g: Array, bits: Array, batches: Array) -> None:
             w[g[AT_PENDING_LENGTH]] += 1
 
 
-@jit
+@part
 def pack(w: Array, row: Array, g: Array, bits: Array) -> None:
     """Gather ``w`` into a packed row; injective, because every field fits its bits."""
     for i in range(row.shape[0]):
@@ -584,7 +586,7 @@ def pack(w: Array, row: Array, g: Array, bits: Array) -> None:
         flip(row, 32 * bits[WORD, f] + bits[SHIFT, f], np.int64(w[f]) & bits[MASK, f])
 
 
-@jit
+@part
 def climb_of(bits: Array, field: int, before: int, after: int, tail: int) -> int:
     """How far work moves on when a field changes, but for batches that end.
 
@@ -604,7 +606,7 @@ def climb_of(bits: Array, field: int, before: int, after: int, tail: int) -> int
     return 0
 
 
-@jit
+@part
 def pack_change(
     row: Array, base: Array, w: Array, base4: Array, w4: Array, out: Array, g: Array, bits: Array
 ) -> int:
@@ -637,7 +639,7 @@ def pack_change(
     return climb
 
 
-@jit
+@part
 def collect(w: Array, g: Array, events: Array) -> int:
     """List the pending timed events in creation order (requests are created first)."""
     count = 0
@@ -655,7 +657,7 @@ def collect(w: Array, g: Array, events: Array) -> int:
     return collect_due(w, g, events, count)
 
 
-@jit
+@part
 def collect_due(w: Array, g: Array, events: Array, count: int) -> int:
     """Append the events that statuses say are pending, by lane and stage; return their end."""
     at = 0
@@ -679,7 +681,7 @@ def collect_due(w: Array, g: Array, events: Array, count: int) -> int:
     return count
 
 
-@jit
+@part
 def forget_lost_events(w: Array, g: Array) -> None:
     """In a failing state, an event that fell due and was never handled is in no list any more.
 
@@ -697,7 +699,7 @@ def forget_lost_events(w: Array, g: Array) -> None:
             w[g[AT_STATUS] + cell] = TAIL
 
 
-@jit
+@part
 def fire(
     base4: Array,
     w: Array,
@@ -735,7 +737,7 @@ def fire(
         forget_lost_events(w, g)
 
 
-@jit
+@part
 def is_choice(events: Array, count: int, chosen: int) -> bool:
     """Equal events (requests of one lane) are taken first come first: one transition, not many."""
     for i in range(1, count):
@@ -744,7 +746,7 @@ def is_choice(events: Array, count: int, chosen: int) -> bool:
     return True
 
 
-@jit
+@part
 def lane_key(w: Array, g: Array, lane: int) -> int:
     """All that a state says of one lane, as one number (the layout checks that it fits)."""
     key: int = 0
@@ -760,7 +762,7 @@ def lane_key(w: Array, g: Array, lane: int) -> int:
     return key
 
 
-@jit
+@part
 def swap_lanes(w: Array, g: Array, a: int, b: int) -> None:
     """Exchange all that a state says of two lanes."""
     w[g[AT_WAITING] + a], w[g[AT_WAITING] + b] = w[g[AT_WAITING] + b], w[g[AT_WAITING] + a]
@@ -782,7 +784,7 @@ def swap_lanes(w: Array, g: Array, a: int, b: int) -> None:
         w[g[AT_FAILED]] = 1 + 2 * (rest + lane) + (w[g[AT_FAILED]] - 1) % 2
 
 
-@jit
+@part
 def sort_lanes(w: Array, g: Array, classes: Array, keys: Array) -> None:
     """Go to the orbit's representative: within each class of lanes, keys ascend.
 
@@ -804,7 +806,7 @@ def sort_lanes(w: Array, g: Array, classes: Array, keys: Array) -> None:
             keys[first], keys[least] = keys[least], keys[first]
 
 
-@jit
+@part
 def has_work_above(w: Array, g: Array, lane: int, stage: int) -> bool:
     """May another batch of the lane still arrive at the stage."""
     if w[g[AT_WAITING] + lane] or (g[OPEN] and w[g[AT_REQUESTS] + lane]):
@@ -815,7 +817,7 @@ def has_work_above(w: Array, g: Array, lane: int, stage: int) -> bool:
     return False
 
 
-@jit
+@part
 def alone_wave(w: Array, g: Array, stage: int) -> bool:
     """``wave_end`` commutes: no owner outside the wave can enter a room before it."""
     for lane in range(g[LANES]):
@@ -825,7 +827,7 @@ def alone_wave(w: Array, g: Array, stage: int) -> bool:
     return True
 
 
-@jit
+@part
 def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
     """``attention_done`` commutes with all that may come before it.
 
@@ -850,7 +852,7 @@ def alone_attention(w: Array, g: Array, stage: int, layer: int) -> bool:
     return True
 
 
-@jit
+@part
 def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
     """``stage_end`` commutes with all that may come before it.
 
@@ -872,14 +874,14 @@ def alone_tail(w: Array, g: Array, lane: int, stage: int) -> bool:
     return True
 
 
-@jit
+@part
 def is_tail(w: Array, g: Array, event: int) -> bool:
     """Whether a pending event is a ``stage_end``."""
     tail: bool = event < g[LANES] * g[STAGES] and w[g[AT_STATUS] + event] == TAIL
     return tail
 
 
-@jit
+@part
 def commutes_alone(w: Array, g: Array, event: int) -> bool:
     """Whether a pending event commutes with all that may come before it."""
     if event >= g[LANES] * g[STAGES]:
@@ -893,7 +895,7 @@ def commutes_alone(w: Array, g: Array, event: int) -> bool:
     return alone_wave(w, g, stage)
 
 
-@jit
+@part
 def nothing_arrives(w: Array, g: Array, stage: int) -> bool:
     """Whether no batch is left that could still arrive at the stage."""
     possible = False
@@ -902,7 +904,7 @@ def nothing_arrives(w: Array, g: Array, stage: int) -> bool:
     return not possible
 
 
-@jit
+@part
 def segment_end(w: Array, g: Array, events: Array, count: int, first: int) -> int:
     """Last stage of the run of stages from ``first`` on that hand batches on now, or -1.
 
@@ -925,7 +927,7 @@ def segment_end(w: Array, g: Array, events: Array, count: int, first: int) -> in
         last += 1
 
 
-@jit
+@part
 def step_of(w: Array, g: Array, events: Array, count: int, i: int) -> int:
     """Events that fire together with event ``i`` when groups meet in one step, as bits.
 
@@ -948,7 +950,7 @@ def step_of(w: Array, g: Array, events: Array, count: int, i: int) -> int:
     return group
 
 
-@jit
+@part
 def meet(base: Array, w: Array, g: Array, u: Array, phases: Array, stage: int) -> bool:
     """Fire a stage's events, in lane order, until every owner has its tail left; from ``base``.
 
@@ -978,7 +980,7 @@ def meet(base: Array, w: Array, g: Array, u: Array, phases: Array, stage: int) -
     return w[g[AT_BUSY] + stage] == owners and not w[g[AT_FAILED]]
 
 
-@jit
+@part
 def persistent(w: Array, g: Array, events: Array, count: int) -> int:
     """Choose a persistent set of pending events, as bits; all of them if none is smaller.
 
@@ -1008,7 +1010,7 @@ def persistent(w: Array, g: Array, events: Array, count: int) -> int:
     return best
 
 
-@jit
+@part
 def end_of(w: Array, g: Array) -> int:
     """Without pending events: complete when every batch has ended, else drained."""
     for lane in range(g[LANES]):
@@ -1020,7 +1022,7 @@ def end_of(w: Array, g: Array) -> int:
     return COMPLETE
 
 
-@jit
+@part
 def find_entry(memo: Array, index: Array, stage: int, view: int) -> int:
     """Place in the index of the entry for this view of a stage, or of the gap where it belongs."""
     low, high = view & 0x7FFFFFFF, view >> 31
@@ -1033,7 +1035,7 @@ def find_entry(memo: Array, index: Array, stage: int, view: int) -> int:
     return at
 
 
-@jit
+@part
 def entry_of(moves: Moves, stage: int, view: int, g: Array, bits: Array, batches: Array) -> int:
     """Find or make the entry that remembers what can happen at a stage of which this is seen."""
     memo, index, used = moves[0], moves[1], moves[2]
@@ -1046,7 +1048,7 @@ def entry_of(moves: Moves, stage: int, view: int, g: Array, bits: Array, batches
     return number
 
 
-@jit
+@part
 def view_of(part: int, g: Array) -> int:
     """Return what moves depend on: the part itself, or with the FIFO's tickets counted per lane."""
     if not g[COUNTED]:
@@ -1060,7 +1062,7 @@ def view_of(part: int, g: Array) -> int:
     return int(view)
 
 
-@jit
+@part
 def part_with(view: int, g: Array) -> int:
     """Return a part that has this view."""
     if not g[COUNTED]:
@@ -1075,7 +1077,7 @@ def part_with(view: int, g: Array) -> int:
     return int(part)
 
 
-@jit
+@part
 def part_after(part: int, following: int, info: int, arrives: int, g: Array) -> int:
     """Part of a stage after a move: ``following`` itself, or its FIFO is worked out.
 
@@ -1105,7 +1107,7 @@ def part_after(part: int, following: int, info: int, arrives: int, g: Array) -> 
     return int(following | fifo << g[CONTROL_BITS])
 
 
-@jit
+@part
 def load_part(moves: Moves, stage: int, view: int, g: Array, bits: Array, batches: Array) -> None:
     """Unpack a state in which only this stage is not empty."""
     row, base = moves[3], moves[5]
@@ -1115,7 +1117,7 @@ def load_part(moves: Moves, stage: int, view: int, g: Array, bits: Array, batche
     unpack(row, base, g, bits, batches)
 
 
-@jit
+@part
 def describe(
     moves: Moves, number: int, stage: int, view: int, g: Array, bits: Array, batches: Array
 ) -> None:
@@ -1134,7 +1136,7 @@ def describe(
         memo[number, M_LOAD] |= load << LOAD_BITS * lane
 
 
-@jit
+@part
 def learn(
     moves: Moves,
     number: int,
@@ -1200,7 +1202,7 @@ def learn(
     return at
 
 
-@jit
+@part
 def take_waiting(out: Array, g: Array, bits: Array, lane: int, load: int) -> int:
     """``lane_schedule`` on packed rows: 1 if a waiting batch goes to stage 0, else 0; 2 if more do.
 
@@ -1216,7 +1218,7 @@ def take_waiting(out: Array, g: Array, bits: Array, lane: int, load: int) -> int
     return 1
 
 
-@jit
+@part
 def fire_packed(
     rows: Array,
     i: int,
@@ -1242,7 +1244,7 @@ def fire_packed(
     return reached
 
 
-@jit
+@part
 def list_events(row: Array, g: Array, bits: Array, due: int, pending: int, events: Array) -> int:
     """As :func:`collect`, from a packed row; ``due`` has the cells whose event is pending."""
     count = 0
@@ -1269,7 +1271,7 @@ def list_events(row: Array, g: Array, bits: Array, due: int, pending: int, event
     return count
 
 
-@jit
+@part
 def end_of_row(row: Array, g: Array, bits: Array, load: int) -> int:
     """As :func:`end_of`, from a packed row and what is in flight."""
     for lane in range(g[LANES]):
@@ -1278,7 +1280,7 @@ def end_of_row(row: Array, g: Array, bits: Array, load: int) -> int:
     return DRAINED if load else COMPLETE
 
 
-@jit
+@part
 def expand_parts(
     rows: Array,
     g: Array,
@@ -1409,7 +1411,7 @@ def expand_parts(
     return rows.shape[0], n, reached
 
 
-@jit
+@part
 def expand(
     rows: Array,
     g: Array,
@@ -1470,78 +1472,121 @@ def expand(
     return rows.shape[0], n, reached
 
 
-def expand_at(context: int, rows_address: int, count: int, header_address: int) -> int:
-    """Expand rows into a block: the C function of :class:`verify.packed.native.Expander`."""
+@jit_views
+def scenario_at(context: int) -> Any:
+    """Geometry, field table, phases, batches and urgent events of an expander's memory."""
     at = longs_at(context, C_SIZE)
-    header = longs_at(header_address, REACHED + 1)
     g = longs_at(at[C_GEOMETRY], G_SIZE)
-    width, capacity, size = at[C_WIDTH], header[CAPACITY], at[C_WORK_SIZE]
-    lanes, stages = g[LANES], g[STAGES]
-    bits = long_rows_at(at[C_BITS], FLOOR + 1, g[FIELDS])
-    phases = long_rows_at(at[C_PHASES], lanes, at[C_PHASE_COLUMNS])
-    batches = longs_at(at[C_BATCHES], lanes)
-    base, w = halves_at(at[C_BASE], size), halves_at(at[C_WORK], size)
-    base4, w4 = ulongs_at(at[C_BASE], size // 4), ulongs_at(at[C_WORK], size // 4)
-    u = longs_at(at[C_URGENT], at[C_URGENT_SIZE])
-    events = longs_at(at[C_EVENTS], at[C_EVENTS_SIZE])
-    rows = rows_at(rows_address, count, width)
-    out_rows = rows_at(header[ROWS], capacity, width)
-    out_source = longs_at(header[SOURCES], capacity)
-    out_choice = longs_at(header[CHOICES], capacity)
-    ends = bytes_at(header[ENDS], header[SPAN])
-    if g[PARTS]:
-        moves = (
-            long_rows_at(at[C_MEMO], at[C_MEMO_ENTRIES], at[C_MEMO_WIDTH]),
-            ints_at(at[C_INDEX], at[C_INDEX_SIZE]),
-            longs_at(at[C_USED], 1),
-            words_at(at[C_ROW], width),
-            words_at(at[C_OUT], width),
-            base,
-            w,
-            base4,
-            w4,
-            events[at[C_EVENTS_SIZE] // 2 :],
-            longs_at(at[C_PARTS], stages),
-            longs_at(at[C_ENTRIES], stages),
-            longs_at(at[C_LANE_OF], lanes * stages),
-        )
-        first, n, reached = expand_parts(
-            rows,
-            g,
-            bits,
-            phases,
-            batches,
-            moves,
-            u,
-            events,
-            out_rows,
-            out_source,
-            out_choice,
-            ends,
-        )
-    else:
-        first, n, reached = expand(
-            rows,
-            g,
-            bits,
-            phases,
-            batches,
-            longs_at(at[C_CLASSES], lanes),
-            base,
-            w,
-            base4,
-            w4,
-            u,
-            events,
-            longs_at(at[C_KEYS], lanes),
-            out_rows,
-            out_source,
-            out_choice,
-            ends,
-        )
+    return (
+        g,
+        long_rows_at(at[C_BITS], FLOOR + 1, g[FIELDS]),
+        long_rows_at(at[C_PHASES], g[LANES], at[C_PHASE_COLUMNS]),
+        longs_at(at[C_BATCHES], g[LANES]),
+        longs_at(at[C_URGENT], at[C_URGENT_SIZE]),
+    )
+
+
+@jit_views
+def work_at(context: int) -> Any:
+    """Working arrays of an expander's memory: base and successor, then both by four."""
+    at = longs_at(context, C_SIZE)
+    size = at[C_WORK_SIZE]
+    return (
+        halves_at(at[C_BASE], size),
+        halves_at(at[C_WORK], size),
+        ulongs_at(at[C_BASE], size // 4),
+        ulongs_at(at[C_WORK], size // 4),
+    )
+
+
+@jit_views
+def block_at(address: int, width: int) -> Any:
+    """Rows, sources, choices and ends of a block."""
+    header = longs_at(address, REACHED + 1)
+    capacity = header[CAPACITY]
+    return (
+        rows_at(header[ROWS], capacity, width),
+        longs_at(header[SOURCES], capacity),
+        longs_at(header[CHOICES], capacity),
+        bytes_at(header[ENDS], header[SPAN]),
+    )
+
+
+@jit_views
+def report(address: int, first: int, count: int, reached: int) -> None:
+    """Say in a block's header what was expanded."""
+    header = longs_at(address, REACHED + 1)
     header[FIRST] = first
-    header[COUNT] = n
+    header[COUNT] = count
     header[REACHED] = reached
+
+
+def expand_at(context: int, rows: int, count: int, header: int) -> int:
+    """Expand rows into a block: a C function for :class:`verify.packed.native.Expander`."""
+    at = longs_at(context, C_SIZE)
+    g, bits, phases, batches, u = scenario_at(context)
+    base, w, base4, w4 = work_at(context)
+    out_rows, out_source, out_choice, ends = block_at(header, at[C_WIDTH])
+    first, n, reached = expand(
+        rows_at(rows, count, at[C_WIDTH]),
+        g,
+        bits,
+        phases,
+        batches,
+        longs_at(at[C_CLASSES], g[LANES]),
+        base,
+        w,
+        base4,
+        w4,
+        u,
+        longs_at(at[C_EVENTS], at[C_EVENTS_SIZE]),
+        longs_at(at[C_KEYS], g[LANES]),
+        out_rows,
+        out_source,
+        out_choice,
+        ends,
+    )
+    report(header, first, n, reached)
+    return 0
+
+
+def expand_parts_at(context: int, rows: int, count: int, header: int) -> int:
+    """As :func:`expand_at`, by :func:`expand_parts`; a function of its own, to compile less."""
+    at = longs_at(context, C_SIZE)
+    g, bits, phases, batches, u = scenario_at(context)
+    base, w, base4, w4 = work_at(context)
+    events = longs_at(at[C_EVENTS], at[C_EVENTS_SIZE])
+    out_rows, out_source, out_choice, ends = block_at(header, at[C_WIDTH])
+    moves = (
+        long_rows_at(at[C_MEMO], at[C_MEMO_ENTRIES], at[C_MEMO_WIDTH]),
+        ints_at(at[C_INDEX], at[C_INDEX_SIZE]),
+        longs_at(at[C_USED], 1),
+        words_at(at[C_ROW], at[C_WIDTH]),
+        words_at(at[C_OUT], at[C_WIDTH]),
+        base,
+        w,
+        base4,
+        w4,
+        events[at[C_EVENTS_SIZE] // 2 :],
+        longs_at(at[C_PARTS], g[STAGES]),
+        longs_at(at[C_ENTRIES], g[STAGES]),
+        longs_at(at[C_LANE_OF], g[LANES] * g[STAGES]),
+    )
+    first, n, reached = expand_parts(
+        rows_at(rows, count, at[C_WIDTH]),
+        g,
+        bits,
+        phases,
+        batches,
+        moves,
+        u,
+        events,
+        out_rows,
+        out_source,
+        out_choice,
+        ends,
+    )
+    report(header, first, n, reached)
     return 0
 
 
@@ -1570,7 +1615,7 @@ def start(
     return reached
 
 
-@jit
+@part
 def gather(w: Array, g: Array) -> None:
     """Map every owner to where its group is before or after the step that :func:`meet` takes.
 

@@ -170,7 +170,7 @@ class _Scratch:
 
 
 class LanesExpander(Expander):
-    """Successor generation for one thread: the memory that :func:`kernel.expand_at` works in."""
+    """Successor generation for one thread: the memory that the kernel works in."""
 
     def __init__(self, layout: Layout) -> None:
         scratch = _Scratch(layout)
@@ -215,7 +215,8 @@ class LanesExpander(Expander):
             self._context[place] = array.ctypes.data
         for place, number in sizes.items():
             self._context[place] = number
-        super().__init__(address_of(k.expand_at), self._context.ctypes.data)
+        expand = k.expand_parts_at if layout.geometry[k.PARTS] else k.expand_at
+        super().__init__(address_of(expand), self._context.ctypes.data)
 
 
 class Projection(_Scratch):

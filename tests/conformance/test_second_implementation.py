@@ -1,4 +1,4 @@
-"""The core and the checker against a second implementation of PROTOCOL.md (sections 3 to 5, 7)."""
+"""Core, both engines and liveness against a second implementation of PROTOCOL.md (3 to 5, 7)."""
 
 import random
 from itertools import product
@@ -6,9 +6,12 @@ from itertools import product
 import pytest
 
 from models.groups import GroupScenario
+from models.packed.lanes import outside_domain
 from models.scenario import Scenario
 from tests.conformance.second import Graph, Groups, Lanes, TooLargeError
 from verify.cli.checking import Question, check_scenario
+from verify.cli.engines import EngineOptions, check_packed
+from verify.limits import Limits
 
 RULES = ("strict_fifo", "lane_aware", "ep_ordered", "late_ticket")
 STAND_INS = ("standard", "withdraw_joined", "blocked_is_idle")
@@ -17,7 +20,11 @@ MOST = 400
 
 
 def counts(scenario):
-    data = check_scenario(scenario, question=Question("drained")).to_json()
+    return figures(check_scenario(scenario, question=Question("drained")))
+
+
+def figures(result):
+    data = result.to_json()
     assert data["complete"]
     assert data["violation"] in (None, "drained")
     return data["states"], data["transitions"], data["violating_states"], data["depth"]
@@ -71,6 +78,9 @@ def compare_lanes(seed, most):
         except TooLargeError:
             continue
         assert counts(scenario) == graph.counts(), scenario
+        if outside_domain(scenario) is None:
+            packed = check_packed(scenario, EngineOptions("packed"), Limits(), None, False)
+            assert figures(packed) == graph.counts(), scenario
         return
 
 
@@ -158,6 +168,23 @@ def test_closed_workloads_have_the_same_graph_and_liveness(case):
 @pytest.mark.parametrize("case", CLOSED, ids=str)
 def test_every_closed_workload_has_the_same_graph_and_liveness(case):
     compare_closed(case, 20_000)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("stand_in", STAND_INS)
+@pytest.mark.parametrize("shape", [(2, 1, 1), (2, 2, 1), (3, 1, 1)], ids=str)
+def test_closed_workloads_whose_first_requests_arrive_have_the_same_graph(shape, stand_in, ties):
+    lanes, stages, slots = shape
+    for rule in RULES:
+        world = Lanes(
+            lanes, stages, 1, [slots] * lanes, rule=rule, stand_in=stand_in, closed=True,
+            arrivals="open",
+        )  # fmt: skip
+        scenario = Scenario.of({
+            "workload": "closed", "lanes": lanes, "stages": stages, "slots": slots,
+            "arrivals": "open", "admission": rule, "stand_in": stand_in, "ties": ties,
+        })  # fmt: skip
+        assert counts(scenario) == Graph(world, ties, 20_000).counts()
 
 
 GROUPS = [

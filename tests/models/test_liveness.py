@@ -26,7 +26,11 @@ def test_strict_fifo_drains():
     data = check(lanes=2, stages=2, slots=2, admission="strict_fifo").to_json()
     assert (data["verdict"], data["violation"]) == ("violated", "drained")
     assert (data["classification"], data["depth"]) == ("circular_wait", 1)
-    assert data["liveness"] is None
+    # A bad state is told first; that no lane ends a batch again follows, and is said too.
+    assert data["lasso"] is None
+    assert {row["verdict"] for row in data["liveness"] if row["property"] == "progress"} == {
+        "violated"
+    }
 
 
 @pytest.mark.parametrize("rule", ["strict_fifo", "lane_aware", "late_ticket"])

@@ -7,7 +7,6 @@ and compiling libraries of the others.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, Final
 
@@ -16,6 +15,7 @@ from typer.core import TyperGroup
 
 from models.rules import RuleError
 from models.scenario import ScenarioError
+from verify.cli.demand import load
 from verify.cli.errors import (
     BAD_INPUT,
     UNDETERMINED,
@@ -53,8 +53,7 @@ class CommandsOnDemand(TyperGroup):
         """Load a command, or return None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        found = getattr(import_module(module), attribute)
+        found = load(COMMANDS[cmd_name])
         if isinstance(found, typer.Typer):
             program = found
         else:

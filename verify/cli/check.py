@@ -14,13 +14,16 @@ from models.catalogue import Case, catalogue
 from models.packed.reductions import parse_reductions
 from verify.cli import options as opt
 from verify.cli.checking import CheckResult, Question
+from verify.cli.demand import on_demand
 from verify.cli.engines import ENGINES, EngineOptions, check_with, obstacle_to_packed
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.render import live_progress, out, print_result, verdict_markup
-from verify.cli.report import check_page
 from verify.cli.same_as import check_same_as, print_comparison
 from verify.limits import Limits
-from verify.report.page import render_page
+
+check_page = on_demand("verify.cli.report:check_page")
+render_page = on_demand("verify.report.page:render_page")
+"""Drawing takes most of a second to load, and is seldom asked for."""
 
 _ENGINE = "Engine"
 
@@ -229,6 +232,16 @@ def check(
     else:
         scenario = opt.any_scenario_from(source, given)
         if same_as is not None:
+            other = {
+                "--report": report is not None,
+                "--property": asked is not None,
+                "--fairness": fairness is not None,
+                "--all-violations": all_violations,
+                "--engine": engine not in ("auto", "reference"),
+                engines.packed_only or "": engines.packed_only is not None,
+            }
+            for name in (name for name, given_too in other.items() if given_too):
+                raise UsageError(f"{name} does not go with --same-as, which compares two graphs")
             comparison = check_same_as(scenario, same_as, limits)
             if str(json_file) != "-":
                 print_comparison(comparison)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +35,9 @@ ENGINES: Final = ("auto", "reference", "packed", "both")
 
 SMALL: Final = 3000
 """``auto`` leaves graphs of fewer states to the reference engine: it needs no compiled kernels."""
+
+NOTICE_AFTER_S: Final = 2.0
+COMPILING: Final = "compiling the packed engine: some 20 seconds, once; the result is kept"
 
 _PROPERTY: Final = {End.DRAINED: "drained", End.FAILED: "core_error"}
 
@@ -141,9 +147,11 @@ def check_packed(
 ) -> CheckResult:
     """Check a scenario with the packed engine; every reported schedule is replayed on the core."""
     model = PackedLanes(scenario, options.reductions)
-    search = Search(
-        model, threads=options.threads, compact=options.hash_compact, spill=options.spill
-    )
+    with compiling_notice():
+        search = Search(
+            model, threads=options.threads, compact=options.hash_compact, spill=options.spill
+        )
+        search.prepare()
     limit = _run(search, options, limits, progress)
     core = QuiescentModel(scenario.make_replica, scenario.ties)
     found = _violating(search)
@@ -178,6 +186,18 @@ def check_packed(
         engine="packed",
         details=_details(search, model, options, found),
     )
+
+
+@contextmanager
+def compiling_notice() -> Iterator[None]:
+    """Say what takes so long when kernels are compiled: the first time, and after an update."""
+    timer = Timer(NOTICE_AFTER_S, lambda: print(COMPILING, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _run(

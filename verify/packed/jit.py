@@ -8,6 +8,14 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 _VIEWS: Any = {"cache": True, "boundscheck": False, "error_model": "numpy"}
+_PARTS: Any = {
+    "nogil": True,
+    "_nrt": False,
+    "boundscheck": False,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 _OPTIONS: Any = {"nogil": True, "_nrt": False, **_VIEWS}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,6 +31,14 @@ def jit(function: F) -> F:
     and helpers it uses in its own file, or a change elsewhere would leave stale machine code.
     """
     return cast(F, nb.njit(**_OPTIONS)(function))
+
+
+def part(function: F) -> F:
+    """Compile a function that only kernels call: without the ways in from Python, and uncached.
+
+    What calls it is cached with all its parts inside; that is a third of the compile time less.
+    """
+    return cast(F, nb.njit(**_PARTS)(function))
 
 
 def jit_views(function: F) -> F:

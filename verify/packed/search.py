@@ -225,6 +225,14 @@ class Search:
 
     # ---------------------------------------------------------------- searching
 
+    def prepare(self) -> None:
+        """Compile what :meth:`run` needs, unless that was done before; nothing is searched."""
+        budget, self._budget = self._budget, 0
+        with ThreadPoolExecutor(self.threads) as pool:
+            self._begin(Limits())
+            self._rounds(pool)
+        self._budget = budget
+
     def run(self, limits: Limits | None = None, hooks: Sequence[Hook] = ()) -> str | None:
         """Search until everything is expanded or a limit is reached.
 

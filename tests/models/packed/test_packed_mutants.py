@@ -38,7 +38,7 @@ def mutant(before: str, after: str) -> types.SimpleNamespace:
     assert SOURCE.count(before) == 1, f"{SOURCE.count(before)} places have {before!r}"
     text = SOURCE.replace(before, after)
     text = text.replace(
-        "from verify.packed.jit import Array, jit\n",
+        "from verify.packed.jit import Array, jit, jit_views, part\n",
         "from verify.packed.jit import Array\nfrom interpreted import *\n",
     )
     text = re.sub(r"    \w+_at,\n", "", text)  # the native views, imported by name
@@ -49,9 +49,12 @@ def mutant(before: str, after: str) -> types.SimpleNamespace:
 
 @pytest.fixture
 def plant(monkeypatch):
-    monkeypatch.setattr(lanes, "address_of", interpreted.address_of)
-    monkeypatch.setattr(lanes._Scratch, "WORK", np.int16)
-    return lambda before, after: monkeypatch.setattr(lanes, "k", mutant(before, after))
+    def planted(before, after):
+        monkeypatch.setattr(lanes, "address_of", interpreted.address_of)
+        monkeypatch.setattr(lanes._Scratch, "WORK", np.int16)
+        monkeypatch.setattr(lanes, "k", mutant(before, after))
+
+    return planted
 
 
 def test_the_unchanged_kernel_agrees_when_interpreted(plant):
