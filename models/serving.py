@@ -12,7 +12,15 @@ from typing import Any, Final
 from frontier.des import Observer, Simulation
 from frontier.durations import ConstantDurations, Durations, WithRequestTimes
 from frontier.events import DECODE_FFN, CoreError
-from frontier.ledger import Occupancy, StageKey, StageLedger, StageRow, seconds
+from frontier.ledger import (
+    LaneOverlap,
+    Occupancy,
+    StageKey,
+    StageLedger,
+    StageRow,
+    lane_overlap,
+    seconds,
+)
 from frontier.metrics import ConservationCheck, RequestMetrics
 from frontier.outcome import (
     OTHER_FAILURE,
@@ -120,6 +128,25 @@ class ServingRun:
 
     def _stage_keys(self) -> Iterator[StageKey]:
         return ((role, stage) for role in self.spec.roles for stage in range(self.spec.stages))
+
+    def occupied(self, name: str) -> tuple[LaneOverlap, dict[int, int]]:
+        """Overlap of a stage's lanes with what still holds it, and since when which lane does.
+
+        The published ``lane_overlap`` counts what has ended; in a run that drained the rest
+        occupies the stage as well, until the last event. Times in nanoseconds.
+        """
+        held = {
+            lane: start
+            for role, stage, lane, _, start in self.ledger.still_open
+            if self._key((role, stage)) == name
+        }
+        ended = next(
+            self.occupancy.intervals.get(key, [])
+            for key in self._stage_keys()
+            if self._key(key) == name
+        )
+        now = self.simulation.now
+        return lane_overlap([*ended, *((start, now, lane) for lane, start in held.items())]), held
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that issue 3 names, as plain JSON values."""

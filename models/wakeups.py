@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from frontier.events import STAGE_SCHEDULE
 from frontier.ffn import FfnReplica
@@ -11,8 +12,9 @@ from models.explanation import Narrator, after_instants, explanation_lines
 from models.group_view import scheduler_name
 from models.quiescent import CheckableSystem, QuiescentRun
 from models.schedule import Schedule, positions_of
+from models.stranding import left_behind
 from models.subjects import AnyScenario, waits_of
-from models.waits import LOST_WAKEUP, NO_WAKE_UP, lane_name
+from models.waits import LOST_WAKEUP, NO_WAKE_UP, STRANDED_RENDEZVOUS, lane_name
 from verify.waitfor import WaitFor
 
 
@@ -56,6 +58,12 @@ def lost_wakeups(scenario: AnyScenario, schedule: Schedule) -> tuple[str, ...]:
     return tuple(_sentences(history, schedule))
 
 
+_HISTORIES: Final[dict[str, Callable[[AnyScenario, Schedule], tuple[str, ...]]]] = {
+    LOST_WAKEUP: lost_wakeups,
+    STRANDED_RENDEZVOUS: left_behind,
+}
+
+
 def schedule_lines(
     scenario: AnyScenario,
     schedule: Schedule,
@@ -65,25 +73,30 @@ def schedule_lines(
 ) -> tuple[str, ...]:
     """Explain a schedule that ends in a bad state, sentence by sentence.
 
-    As :func:`models.explanation.explanation_lines`, with when a wake-up was lost.
+    As :func:`models.explanation.explanation_lines`, with when a wake-up was lost or a lane left
+    behind.
     """
-    history = lost_wakeups(scenario, schedule) if classification == LOST_WAKEUP else ()
+    told = _HISTORIES.get(classification)
+    history = () if told is None else told(scenario, schedule)
     when = after_instants(len(schedule))
     return explanation_lines(classification, analysis, when, message, history)
 
 
 def _sentences(history: _History, schedule: Schedule) -> Iterator[str]:
-    for name, since in history.since.items():
-        if name not in history.tries:
-            continue
+    lost = {name: since for name, since in history.since.items() if name in history.tries}
+    for name, since in lost.items():
         tried, why = history.tries[name]
         fired = " together with ".join(map(str, schedule[since - 1])) if since else ""
         last = f"in instant {tried}" if tried else "at the start"
         gone = "in the same instant" if tried == since else f"in instant {since} ({fired})"
         again = "nothing tried it again" + (" after that" if tried == since else "")
+        # Several were lost one apart from the other: each sentence says whose it is.
+        here = "It was lost here: " + name
+        if len(lost) > 1:
+            here = f"The wake-up of {name} was lost here: it"
         yield (
-            f"It was lost here: {name} was tried last {last} ({why}); what stood in its way was "
-            f"gone {gone}, and {again}."
+            f"{here} was tried last {last} ({why}); what stood in its way was gone {gone}, and "
+            f"{again}."
         )
 
 

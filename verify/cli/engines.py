@@ -262,6 +262,8 @@ def _details(
         "reductions_refused": dict(model.plan.refused),
         "counts": "reduced graph" if model.plan.applied else "unreduced graph",
     }
+    if options.resume is not None:
+        details["resumed"] = True
     if options.spill is not None:
         details["spilled"] = search.spilled
     if options.hash_compact:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from models.story import PENDING
 from verify.cli import options as opt
 from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UsageError, emit, require_writable, write_result
@@ -23,7 +27,7 @@ from verify.cli.report import dossier_page, is_timed
 from verify.cli.sources import load_counterexample
 from verify.lane_chart import SUFFIXES
 from verify.report.page import render_page
-from verify.story import Step
+from verify.story import NoReturn, Step
 from verify.waitgraph import mermaid
 
 MAX_STATES = 100_000
@@ -131,17 +135,37 @@ def print_story(dossier: Dossier) -> None:
     if skipped:
         out.print(f"the first {skipped} instants are not told; shrink the run for a shorter story")
     first = len(example.schedule) - example.repeats + 1
-    for step in dossier.story.steps:
-        if example.repeats and step.number == first:
-            out.print("\n[bold magenta]from here on for ever:[/]")
-        lost = no_return is not None and step.number == no_return.step
-        _print_step(step, lost, "goes on" if example.scenario.endless else "completes")
+    for idle, group in groupby(dossier.story.steps, lambda step: _only_arrives(step, no_return)):
+        steps = list(group)
+        if idle and len(steps) > 1 and not example.repeats:
+            _print_folded(steps)
+            continue
+        for step in steps:
+            if example.repeats and step.number == first:
+                out.print("\n[bold magenta]from here on for ever:[/]")
+            lost = no_return is not None and step.number == no_return.step
+            _print_step(step, lost, "goes on" if example.scenario.endless else "completes")
     if example.repeats:
         out.print(f"\nThe state is that after instant {first - 1} again.")
     out.print()
     out.print(stage_table(dossier.stages))
     if dossier.path is not None:
         out.print(f"\n[bold]Replay[/]\nfrontier-verify replay {dossier.path}")
+
+
+def _only_arrives(step: Step, no_return: NoReturn | None) -> bool:
+    """Whether a step changes nothing but what is still to come, so that several are one line."""
+    if step.number == 0 or (no_return is not None and step.number == no_return.step):
+        return False
+    quiet = not any(handled.tone for handled in step.handled)
+    return quiet and all(change.section == PENDING for change in step.changes)
+
+
+def _print_folded(steps: Sequence[Step]) -> None:
+    fired = Counter(event for step in steps for event in step.fired)
+    events = ", ".join(f"{n} x {event}" if n > 1 else event for event, n in fired.items())
+    out.print(f"\n[bold]{steps[0].number}-{steps[-1].number}[/]  {events}")
+    out.print(f"     nothing changes in these {len(steps)} instants but what is still to come")
 
 
 def _print_step(step: Step, lost: bool, goes_well: str) -> None:

@@ -252,6 +252,14 @@ def liveness_lines(result: CheckResult) -> dict[str, tuple[str, ...]]:
     return lines
 
 
+def _also(result: CheckResult) -> str:
+    """Name the properties that are violated besides the one that is told."""
+    findings = () if result.liveness is None else result.liveness.findings
+    names = {finding.name for finding in findings if finding.lasso is not None}
+    names -= {result.witnesses[0].violation.property_name}
+    return f", and {' and '.join(sorted(names))}" if names else ""
+
+
 def _print_liveness(result: CheckResult) -> None:
     """Print each property's verdict beside its negative control, and the overtaking bound."""
     for name, (verdict, *control) in liveness_lines(result).items():
@@ -298,7 +306,8 @@ def print_result(result: CheckResult) -> None:
         part = "" if stats.complete else ", exploration not complete"
         out.print(
             f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
-            f"{data['depth']}; {counted(data['violating_states'], 'violating state')} among "
+            f"{data['depth']}{_also(result)}; "
+            f"{counted(data['violating_states'], 'violating state')} among "
             f"{seen}{part}"
         )
         if result.liveness is not None:
@@ -314,7 +323,9 @@ def print_result(result: CheckResult) -> None:
             )
     stored = result.details.get("bytes_per_state")
     err.print(
-        f"{result.engine} engine: {stats.elapsed_s:.2f} s, {stats.states_per_s:,.0f} states/s"
+        f"{result.engine} engine: {stats.elapsed_s:.2f} s"
+        + (" (with the time before the resume)" if result.details.get("resumed") else "")
+        + f", {stats.states_per_s:,.0f} states/s"
         + ("" if stored is None else f", {stored} bytes a state"),
         style="dim",
     )

@@ -80,7 +80,7 @@ def simulate_requests(spec: ServingSpec, durations: Durations, outputs: Outputs)
     if outputs.json is not None:
         emit(outputs.json, json.dumps(data, indent=1))
     if str(outputs.json) != "-":
-        _print(spec, data)
+        _print(spec, data, run.run)
     return 0 if data["outcome"] == SUCCESS else 1
 
 
@@ -213,7 +213,34 @@ def chart_of(run: ServingRun, rows: list[StageRow]) -> Figure:
     return draw(title, tracks, bars, end)
 
 
-def _print(spec: ServingSpec, data: dict[str, Any]) -> None:
+def _headline(data: dict[str, Any]) -> str:
+    """Outcome in words: of a run that drained, that first, then the published class."""
+    if data["classification"] is None:
+        return str(data["outcome"])
+    return f"drained ({data['classification']}), outcome {data['outcome']}"
+
+
+def _stage_line(key: str, first: dict[str, float], run: ServingRun) -> str:
+    """How the lanes of a stage overlap, what still holds it at the end counted up to then."""
+    overlap, held = run.occupied(key)
+    line = (
+        f"stage {key}: busy {_ms(overlap.busy)}, at least two lanes {_ms(overlap.multi_lane_busy)} "
+        f"({overlap.co_execution_fraction:.4f}), at most {overlap.peak_lanes} at once; "
+        f"first starts: {_by_lane('at', first) or 'none'}"
+    )
+    since = _by_lane("since", {str(lane): seconds(start) for lane, start in held.items()})
+    return f"{line}; unfinished at the end: {since}" if held else line
+
+
+def _ms(nanoseconds: int) -> str:
+    return f"{seconds(nanoseconds) * 1e3:g} ms"
+
+
+def _by_lane(word: str, times: dict[str, float]) -> str:
+    return ", ".join(f"lane {lane} {word} {at * 1e3:g} ms" for lane, at in times.items())
+
+
+def _print(spec: ServingSpec, data: dict[str, Any], run: ServingRun) -> None:
     out.print(
         f"{spec.architecture}: {counted(spec.lanes, 'lane')} x {counted(spec.stages, 'stage')}, "
         f"{counted(spec.layers, 'layer')} per stage, {'moe' if spec.moe else 'dense'}, "
@@ -221,20 +248,12 @@ def _print(spec: ServingSpec, data: dict[str, Any]) -> None:
     )
     colour = "green" if data["outcome"] == SUCCESS else "red"
     out.print(
-        f"[bold {colour}]{data['outcome']}[/]: {data['requests_completed']} of {data['requests']} "
+        f"[bold {colour}]{_headline(data)}[/]: {data['requests_completed']} of {data['requests']} "
         f"requests, {data['prefill_tokens']} prompt and {data['decode_tokens']} generated tokens "
         f"in {data['makespan_s'] * 1e3:g} ms, {data['events']} events"
     )
-    for key, overlap in data["lane_overlap"].items():
-        starts = ", ".join(
-            f"lane {lane} at {at * 1e3:g} ms" for lane, at in data["first_start_s"][key].items()
-        )
-        out.print(
-            f"stage {key}: busy {overlap['busy_time_s'] * 1e3:g} ms, at least two lanes "
-            f"{overlap['multi_lane_busy_time_s'] * 1e3:g} ms "
-            f"({overlap['co_execution_fraction']:.4f}), at most {overlap['peak_lanes']} at once; "
-            f"first starts: {starts or 'none'}"
-        )
+    for key in data["lane_overlap"]:
+        out.print(_stage_line(key, data["first_start_s"][key], run))
     if data["stages"] is not None:
         out.print(f"\nrole {data['role']}")
         out.print(stage_table(data["stages"]))

@@ -207,7 +207,16 @@ def _read_manifest(directory: Path) -> Any:
         content = whole["content"]
         intact = _digest(json.dumps(content, sort_keys=True)) == whole["sha256"]
     except FileNotFoundError:
-        raise CheckpointError(f"{directory} holds no checkpoint ({MANIFEST} is missing)") from None
+        begun = _file(directory, 0, "keys").exists()
+        raise CheckpointError(
+            f"{directory} holds no checkpoint: "
+            + (
+                "the search stopped before its first one (--checkpoint-every, 120 s by default); "
+                f"start again with --checkpoint {directory}"
+                if begun
+                else f"{MANIFEST} is missing"
+            )
+        ) from None
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):

@@ -124,7 +124,10 @@
     list("handled", step.handled.map(handledEntry));
     list("waits", step.waits.map((text) => element("li", text)));
     const choices = step.choices.map(choiceEntry);
-    if (step.unlisted > 0) choices.push(element("li", `and ${step.unlisted} more, not listed`));
+    if (step.unlisted > 0) {
+      const rest = step.unlisted < 1000 ? `${step.unlisted} more` : "every other tie of these events";
+      choices.push(element("li", `and ${rest}, not listed`));
+    }
     list("choices", choices);
     byId("choices").className = live && current === last ? "live" : "";
     fill(byId("state"), step.sections.map(card));

@@ -96,6 +96,8 @@ def test_checkpoint_and_resume(tmp_path):
     assert (code, data["states"], data["transitions"]) == (0, 83_884, 289_855)
     code, data = check(*REPAIRED, "--resume", saved)
     assert (code, data["states"]) == (0, 83_884)
+    done = CliRunner().invoke(app, ["check", *REPAIRED, "--resume", saved])
+    assert "s (with the time before the resume), " in done.stderr
     done = CliRunner().invoke(app, ["check", *THREE, "--resume", saved])
     assert "another system" in str(done.exception)
 

@@ -168,3 +168,9 @@ def test_an_own_rule_under_a_closed_workload_is_confirmed_by_runs_of_bounded_len
     result = run("check", *closed, "--admission", f"{rule}:Lifo")
     assert result.exit_code == 0
     assert "for any number of requests" in result.stdout
+
+
+def test_the_headline_names_every_violated_property():
+    done = CliRunner().invoke(app, ["check", *STARVING])
+    text = " ".join(done.output.split())
+    assert "violated: starvation (starvation) at depth 1, and progress; 4 violating" in text

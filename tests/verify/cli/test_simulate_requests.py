@@ -98,6 +98,12 @@ def test_trace_of_arrivals_and_the_late_join(tmp_path):
     assert (found["outcome"], found["requests_completed"]) == ("other_failure", 0)
     repaired = simulate_json(*arguments, "--stand-in", "withdraw_joined")
     assert repaired["requests_completed"] == 3
+    text = " ".join(CliRunner().invoke(app, ["simulate", *arguments]).output.split())
+    assert "drained (stranded_rendezvous), outcome other_failure: 0 of" in text
+    # What never ends occupies the stage too, up to the last event.
+    assert "busy 0 ms" not in text
+    assert "at most 3 at once; first starts: lane 0 at 0 ms" in text
+    assert "unfinished at the end: lane 0 since 0 ms, lane 1 since 2 ms, lane 2 since 8 ms" in text
 
 
 def test_files_are_written_and_recorded_times_give_the_same_run(tmp_path):

@@ -146,6 +146,9 @@ def test_refusals(tmp_path):
         interrupted(tmp_path / "one")
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         resume(Search(GRID), tmp_path / "none")
+    Checkpointer(tmp_path / "begun", every_s=9).begin(Search(GRID), resumed=False)
+    with pytest.raises(CheckpointError, match=r"stopped before its first one .* start again with"):
+        resume(Search(GRID), tmp_path / "begun")
     with pytest.raises(CheckpointError, match="hash compaction"):
         Checkpointer(tmp_path / "two", every_s=1).begin(Search(GRID, compact=True), resumed=False)
     (tmp_path / "file").write_text("")
