@@ -53,10 +53,13 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False, when: str = "") ->
 
 def _lanes_drawing(witness: Witness) -> Drawing:
     svg = picture_bytes(lanes_over_time(witness, ""), _SVG).decode()
-    title = f"Lanes over time in the timed witness ({witness.assumption.replace('_', ' ')} times)"
+    assumed = witness.assumption.replace("_", " ")
+    title = f"Lanes over time in the timed witness: computed whole milliseconds ({assumed} times)"
     return Drawing(
         title,
-        "Lanes over time. The same in words: the steps below; what never ends is hatched red.",
+        "Lanes over time. The times are computed, the smallest under which the simulator does this "
+        "schedule; a run read from a log had its own. The same in words: the steps below; what "
+        "never ends is hatched red.",
         svg,
     )
 

@@ -146,12 +146,11 @@ def test_stale_work_is_reported_and_explained_with_times(program, tmp_path):
         assert "invalidate(lane 1, batch 0)" in told.out
 
 
-def test_instants_that_only_bring_work_are_one_line(tmp_path):
+def test_instants_that_only_bring_work_are_one_line(program, tmp_path):
     log = str(tmp_path / "run.jsonl")
     arguments = "simulate --lanes 4 --stages 2 --layers 3 --requests 24 --arrivals poisson:100"
-    runner = CliRunner()
-    runner.invoke(app, [*arguments.split(), "--seed", "3", "--rooms", "shared", "--events", log])
-    lines = runner.invoke(app, ["explain", log]).output.splitlines()
+    program(*arguments.split(), "--seed", "3", "--rooms", "shared", "--events", log)
+    lines = program("explain", log).out.splitlines()
     at = lines.index("     nothing changes in these 16 instants but what is still to come")
     assert lines[at - 1].startswith("14-29  4 x request(lane 0), ")
     assert not any(line.startswith("15  ") for line in lines)
