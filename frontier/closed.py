@@ -136,19 +136,11 @@ class ClosedReplica(Replica):
 
     def relative(self, pending: Sequence[Event]) -> tuple[ReplicaSnapshot, tuple[Event, ...]]:
         """Return the snapshot and the pending events with :func:`renumbered` batches."""
-        original = self.snapshot()
+        original = self._loose_snapshot()
         snapshot, events, name = renumbered(original, tuple(pending))
         if name is not None:
             snapshot = snapshot._replace(outside=self._renamed_outside(original, name))
-        stages = tuple([self._shared(stage) for stage in snapshot.stages])
-        return (
-            snapshot._replace(
-                stages=self._shared(stages),
-                rooms=self._shared(snapshot.rooms),
-                workload=self._shared(snapshot.workload),
-            ),
-            events,
-        )
+        return self._compressed(snapshot), events
 
     def _renamed_outside(self, snapshot: ReplicaSnapshot, name: Renaming) -> Hashable:  # noqa: ARG002
         """Return what may come from outside, renamed: here nothing may."""

@@ -387,20 +387,23 @@ class Replica:
         Equal parts of the snapshots of one replica are one object (collapse compression), so
         that a stored state costs little more than references.
         """
+        return self._compressed(self._loose_snapshot())
+
+    def _loose_snapshot(self) -> ReplicaSnapshot:
+        """Return a snapshot whose parts are objects of its own."""
         stages = []
         for context, lanes in zip(self.contexts, self.schedulers, strict=True):
             held = tuple([(lane.running, lane.in_order) for lane in lanes])
-            stages.append(self._shared(StageSnapshot(context.snapshot(), held)))  # type: ignore[attr-defined]
+            stages.append(StageSnapshot(context.snapshot(), held))  # type: ignore[attr-defined]
         rooms = [(key, tuple(sorted(room.items()))) for key, room in self.rooms.items()]
         return ReplicaSnapshot(
-            self._shared(tuple(stages)),
-            self._shared(tuple(sorted(rooms))),
-            self._shared(tuple(self.in_flight)),
-            self._shared(self.workload.snapshot()),
+            tuple(stages), tuple(sorted(rooms)), tuple(self.in_flight), self.workload.snapshot()
         )
 
-    def _shared(self, part: Any) -> Any:
-        return self._parts.setdefault(part, part)
+    def _compressed(self, loose: ReplicaSnapshot) -> ReplicaSnapshot:
+        shared = self._parts.setdefault
+        stages = tuple([shared(stage, stage) for stage in loose.stages])
+        return ReplicaSnapshot(shared(stages, stages), *[shared(part, part) for part in loose[1:]])
 
     def restore(self, snapshot: ReplicaSnapshot) -> None:
         """Become the replica of a snapshot, whatever this one was before."""

@@ -141,10 +141,10 @@ class InterruptibleReplica(Replica):
         woken = self._retries(batch.lane, stage) if self.rule.wakes else []
         return [*woken, Event(BATCH_DROPPED, batch.lane, batch)]
 
-    def snapshot(self) -> ReplicaSnapshot:
-        """Return what the future depends on, with what may still come from outside."""
+    def _loose_snapshot(self) -> ReplicaSnapshot:
+        """Return a snapshot with what may still come from outside."""
         outside = Interruptions(self.left, tuple(sorted(self.stale)))
-        return super().snapshot()._replace(outside=self._shared(outside))
+        return super()._loose_snapshot()._replace(outside=outside)
 
     def restore(self, snapshot: ReplicaSnapshot) -> None:
         """Become the replica of a snapshot, whatever this one was before."""

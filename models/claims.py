@@ -92,7 +92,11 @@ def _waits_behind(scope: str) -> Callable[[FfnReplica, Event, Sequence[Event]], 
         scheduler = replica.schedulers[event.lane]
         if follow or scheduler.busy or not scheduler.queue:
             return False
-        own = replica.tickets[scheduler.queue[0]].admission_seq
+        ticket = replica.tickets.get(scheduler.queue[0])
+        if ticket is None:
+            # The head was dropped as stale just now: the next one was not presented yet.
+            return False
+        own = ticket.admission_seq
         queued = replica.context.queued_tickets
         return any(t.scope == scope and t.admission_seq < own for t in queued)
 

@@ -8,16 +8,17 @@ a context that is put back is copied on the first call that may change it (issue
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from frontier.admission import AdmissionRule
 from frontier.context import ContextSnapshot
 from frontier.replica import ReplicaConfig
 from frontier.tickets import EP_WAVE, FULL_STAGE_WORLD, Refusal
 from verify.contract.cloning import clone
-from verify.contract.errors import ContractInputError
+from verify.contract.errors import RAISED, ContractInputError
 from verify.contract.implementation import Implementation
 from verify.contract.loader import load
 
@@ -38,16 +39,28 @@ class ExplainingContext(Protocol):
         ...
 
 
+class _Shown(NamedTuple):
+    """What the public API shows of a context after a call: its tickets, and as a snapshot."""
+
+    active: tuple[Any, ...]
+    queued: tuple[Any, ...]
+    state: ContextSnapshot
+
+
 class LiveSnapshot(ContextSnapshot):
     """A snapshot that carries the context it was taken of, and its live tickets by operation."""
 
     context: Any
+    shown: _Shown
     tickets: Mapping[Hashable, Any]
 
 
 @cache
 def _loaded(name: str) -> Implementation:
-    return load(name)
+    """Load a class once, and see that what a new context shows can be read."""
+    implementation = load(name)
+    ForeignContext(implementation, stage=0, ep_size=1, capacity=1)
+    return implementation
 
 
 def implementation_of(name: str, rule: AdmissionRule) -> Implementation:
@@ -66,8 +79,8 @@ def implementation_of(name: str, rule: AdmissionRule) -> Implementation:
         )
     if not implementation.copyable:
         raise ContractInputError(
-            f"{name} {implementation.notes[-1]}; the lanes exploration needs copies: give the "
-            f"class a __deepcopy__"
+            f"{name} cannot be copied ({implementation.uncopied}), and the lanes exploration needs "
+            f"copies: give the class a __deepcopy__"
         )
     if implementation.takes_rule:
         return dataclasses.replace(implementation, extra={"rule": rule})
@@ -146,40 +159,45 @@ class ForeignContext:
         self._bound = False
         self._snapshot: LiveSnapshot | None = None
         self._seen: dict[ContextSnapshot, LiveSnapshot] = {}
+        try:
+            self._shown = self._look()
+        except ValueError as error:
+            raise ContractInputError(f"{implementation.name}, newly made: {error}") from error
 
     # ---------------------------------------------------------------- the public API
 
     @property
     def queued_tickets(self) -> tuple[Any, ...]:
         """The ready FIFO, head first; without the property, in the order of enqueueing."""
-        if "queued_tickets" in self._members:
-            return tuple(self._context.queued_tickets)
-        return tuple(t for op, t in self._tickets.items() if op not in self._active)
+        return self._shown.queued
 
     @property
     def forward_group_sealed(self) -> bool:
         """Whether the bound forward group takes no more owners."""
-        return "forward_group_sealed" in self._members and bool(self._context.forward_group_sealed)
+        return self._shown.state.sealed
 
     def enqueue_full_stage(self, *, operation_id: Hashable) -> Any:
         """Queue one lane's operation and return its ticket."""
         ticket = self._change(lambda c: c.enqueue_full_stage(operation_id=operation_id))
-        self._tickets[operation_id] = ticket
+        self._tickets[operation_id] = _minted(ticket, operation_id)
+        self._shown = self._look()
         return ticket
 
     def try_acquire(self, ticket: Any) -> bool:
         """Admit the ticket now, or return False."""
-        admitted = bool(self._change(lambda context: context.try_acquire(ticket)))
+        admitted = bool(self._change(lambda context: _plain(context.try_acquire(ticket))))
         if admitted:
             self._active.add(ticket.operation_id)
+        self._shown = self._look()
         return admitted
 
     def bind_forward_group(self, ticket: Any) -> int:
         """Join the stage's forward group; without groups, nothing."""
         if "bind_forward_group" not in self._members:
             return 0
-        group: int = self._change(lambda context: context.bind_forward_group(ticket))
+        group: int = self._change(lambda context: _plain(context.bind_forward_group(ticket)))
         self._bound = True
+        self._shown = self._look()
         return group
 
     def transition_active_scope(
@@ -203,7 +221,7 @@ class ForeignContext:
                 ticket, operation_id=operation_id, scope=named, **given
             )
         )
-        return self._replace((ticket,), (new,))[0]
+        return self._replace((ticket,), {operation_id: new})[0]
 
     def replace_full_stage_owners_with_ep_wave(
         self,
@@ -219,7 +237,7 @@ class ForeignContext:
                 owner_tickets, operation_id=operation_id, participant_ep_ids=participant_ep_ids
             )
         )
-        return self._replace(owner_tickets, (wave,))[0]
+        return self._replace(owner_tickets, {operation_id: wave})[0]
 
     def replace_ep_wave_with_full_stage_owners(
         self, wave_ticket: Any, *, operation_ids: Sequence[Hashable]
@@ -234,21 +252,21 @@ class ForeignContext:
                 ),
             )
         self._require("replace_ep_wave_with_full_stage_owners")
-        made = self._change(
-            lambda context: context.replace_ep_wave_with_full_stage_owners(
-                wave_ticket, operation_ids=operation_ids
+        owners = self._change(
+            lambda context: _by_operation(
+                context.replace_ep_wave_with_full_stage_owners(
+                    wave_ticket, operation_ids=operation_ids
+                )
             )
         )
-        owners = list(made.values()) if isinstance(made, Mapping) else list(made)
-        self._replace((wave_ticket,), owners)
-        return tuple(self._tickets[operation] for operation in operation_ids)
+        return self._replace((wave_ticket,), {op: owners.get(op) for op in operation_ids})
 
     def release(self, ticket: Any) -> None:
         """End an active operation."""
         self._change(lambda context: context.release(ticket))
         self._tickets.pop(ticket.operation_id, None)
         self._active.discard(ticket.operation_id)
-        self._bound = self._bound and bool(self.active_tickets)
+        self._shown = self._look()
 
     # ---------------------------------------------------------------- changing a copy
 
@@ -258,15 +276,51 @@ class ForeignContext:
 
     def _change(self, call: Callable[[Any], Any]) -> Any:
         """Call the context, on a copy of its own; whatever it raises is the protocol's failure."""
-        if self._snapshot is not None:
-            self._context = self._copy()
-            self._snapshot = None
         try:
+            if self._snapshot is not None:
+                self._context = self._copy()
+                self._snapshot = None
             return call(self._context)
         except ValueError:
             raise
-        except Exception as error:
+        except RAISED as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
+
+    def _look(self) -> _Shown:
+        """Read what the public API shows after a call.
+
+        Raises
+        ------
+        ValueError
+            If reading raises, or shows something else than tickets: the protocol's failure.
+        """
+        try:
+            active, queued = self._read_active(), self._read_queued()
+            sealed = "forward_group_sealed" in self._members and bool(
+                self._context.forward_group_sealed
+            )
+            self._bound = self._bound and bool(active)
+            entries = tuple(sorted(map(self._entry, active))), tuple(map(self._entry, queued))
+            hash(entries)
+        except RAISED as error:
+            raise ValueError(
+                f"what the context shows cannot be read ({type(error).__name__}: {error})"
+            ) from error
+        return _Shown(active, queued, ContextSnapshot(*entries, self._bound, sealed))
+
+    def _read_queued(self) -> tuple[Any, ...]:
+        if "queued_tickets" in self._members:
+            return tuple(self._context.queued_tickets)
+        return tuple(t for op, t in self._tickets.items() if op not in self._active)
+
+    def _read_active(self) -> tuple[Any, ...]:
+        told = "is_active" in self._members
+        active = [
+            ticket
+            for operation, ticket in self._tickets.items()
+            if (self._context.is_active(ticket) if told else operation in self._active)
+        ]
+        return tuple(sorted(active, key=lambda ticket: ticket.admission_seq))
 
     def _copy(self) -> Any:
         shared = {id(ticket): ticket for ticket in self._tickets.values()}
@@ -275,13 +329,16 @@ class ForeignContext:
         operations = frozenset(type(operation) for operation in self._tickets)
         return clone(self._context, shared, frozen | operations)
 
-    def _replace(self, old: Iterable[Any], new: Sequence[Any]) -> Sequence[Any]:
+    def _replace(self, old: Iterable[Any], new: Mapping[Hashable, Any]) -> tuple[Any, ...]:
+        for operation, ticket in new.items():
+            _minted(ticket, operation)
         for ticket in old:
             self._tickets.pop(ticket.operation_id, None)
             self._active.discard(ticket.operation_id)
-        self._tickets.update((ticket.operation_id, ticket) for ticket in new)
-        self._active.update(ticket.operation_id for ticket in new)
-        return new
+        self._tickets.update(new)
+        self._active.update(new)
+        self._shown = self._look()
+        return tuple(new.values())
 
     # ---------------------------------------------------------------- states
 
@@ -289,17 +346,12 @@ class ForeignContext:
         """Return what the public API shows, with the live context behind it."""
         if self._snapshot is not None:
             return self._snapshot
-        shown = ContextSnapshot(
-            tuple(sorted(map(self._entry, self.active_tickets))),
-            tuple(map(self._entry, self.queued_tickets)),
-            self._bound,
-            self.forward_group_sealed,
-        )
-        known = self._seen.get(shown)
+        known = self._seen.get(self._shown.state)
         if known is None:
-            known = LiveSnapshot(*shown)
+            known = LiveSnapshot(*self._shown.state)
             known.context, known.tickets = self._copy(), dict(self._tickets)
-            self._seen[shown] = known
+            known.shown = self._shown
+            self._seen[self._shown.state] = known
         return known
 
     def _entry(self, ticket: Any) -> tuple[str, Any]:
@@ -310,7 +362,7 @@ class ForeignContext:
         """Become the context of a snapshot; return its live tickets by operation id."""
         if not isinstance(snapshot, LiveSnapshot):
             raise TypeError(f"expected a snapshot of this context, got {snapshot!r}")
-        self._snapshot, self._context = snapshot, snapshot.context
+        self._snapshot, self._context, self._shown = snapshot, snapshot.context, snapshot.shown
         self._tickets = dict(snapshot.tickets)
         self._active = {operation for _, operation in snapshot.active}
         self._bound = snapshot.bound
@@ -321,13 +373,7 @@ class ForeignContext:
     @property
     def active_tickets(self) -> tuple[Any, ...]:
         """Everything that holds the stage, by ``admission_seq``."""
-        told = "is_active" in self._members
-        active = [
-            ticket
-            for operation, ticket in self._tickets.items()
-            if (self._context.is_active(ticket) if told else operation in self._active)
-        ]
-        return tuple(sorted(active, key=lambda ticket: ticket.admission_seq))
+        return self._shown.active
 
     def refusals(self, ticket: Any) -> tuple[Refusal, ...]:
         """Find out by trial, on copies, what keeps a queued ticket out now.
@@ -339,9 +385,12 @@ class ForeignContext:
             return ()
         found = list(self._shown_obstacles(ticket))
         queue = self.queued_tickets
-        ahead = queue[: queue.index(ticket)]
+        place = [other.operation_id for other in queue].index(ticket.operation_id)
+        ahead = queue[:place]
         blockers = tuple(
-            other for other in ahead if not self._admits(ticket, [t for t in ahead if t != other])
+            other
+            for other in ahead
+            if not self._admits(ticket, [t for t in ahead if t is not other])
         )
         if self._admits(ticket, ahead):
             found.append(Refusal("behind", blockers or tuple(ahead)))
@@ -368,6 +417,32 @@ class ForeignContext:
         try:
             for other in cancelled:
                 trial.cancel(other)
-            return bool(trial.try_acquire(ticket))
-        except Exception:  # a context that cannot be tried admits nothing as far as one can tell
+            return bool(_plain(trial.try_acquire(ticket)))
+        except RAISED:  # a context that cannot be tried admits nothing as far as one can tell
             return False
+
+
+def _plain(result: Any) -> Any:
+    """Return a result that is there at once; TypeError for one that would have to be run."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result):
+        if hasattr(result, "close"):
+            result.close()
+        raise TypeError(f"returns a {type(result).__name__}; expected the result itself")
+    return result
+
+
+def _minted(ticket: Any, operation: Hashable) -> Any:
+    """Return what is a ticket for an operation; ValueError for what is none."""
+    shown = getattr(ticket, "operation_id", None)
+    if shown != operation or not isinstance(getattr(ticket, "admission_seq", None), int):
+        raise ValueError(
+            f"expected a ticket for operation {operation!r} with an integer admission_seq, "
+            f"got {ticket!r}"
+        )
+    return ticket
+
+
+def _by_operation(made: Any) -> dict[Hashable, Any]:
+    """Tickets that a restore returned, as a mapping or a sequence, by operation."""
+    tickets = made.values() if isinstance(made, Mapping) else made
+    return {ticket.operation_id: ticket for ticket in tickets}

@@ -13,13 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from frontier.events import ARRIVE, REQUEST, Batch, Event
+from frontier.events import ARRIVE, KV_TRANSFER, REQUEST, Batch, Event
 from models.scenario import Scenario
 from models.schedule import Played, Schedule, event_to_json, play_exactly, schedule_of_json
 from verify.path import PathError
 
 FORMAT: Final = "frontier-verify"
 VERSION: Final = 1
+
+
+ARRIVALS: Final = frozenset({REQUEST, KV_TRANSFER})
+"""Kinds by which a request comes to a replica of lanes."""
 
 
 class EventLogError(ValueError):
@@ -135,6 +139,12 @@ def replay_event_log(log: EventLog) -> Played:
 class RunRecorder:
     """An observer of the discrete-event loop that records what fell due, and batches formed.
 
+    Parameters
+    ----------
+    role
+        Role whose replica is recorded, of a system of several: as a system of its own, to which
+        requests come by their arrival or by the transfer of their KV.
+
     Attributes
     ----------
     instants
@@ -143,14 +153,17 @@ class RunRecorder:
         ``(number of instants so far, batch)`` for every batch, in order of formation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, role: str = "") -> None:
+        self._role = role
         self.instants: list[tuple[int, list[Event]]] = []
         self.formed: list[tuple[int, Batch]] = []
 
     def __call__(self, now: int, event: Event, follow: Sequence[Event]) -> None:
-        """Note one handled event."""
+        """Note one handled event, if it is one of the role's."""
+        if event.role != self._role:
+            return
         if not event.is_urgent:
-            self.due(now, event)
+            self.due(now, event._replace(role=""))
         for arrival in follow:
             if arrival.kind == ARRIVE and arrival.stage == 0 and arrival.batch is not None:
                 self.formed.append((len(self.instants), arrival.batch))
@@ -217,7 +230,7 @@ class RunRecorder:
     def _placed(self, placed: Mapping[int, int]) -> dict[int, list[int]]:
         """Lanes of the requests that arrive in each instant."""
         return {
-            number: [placed[event.request] for event in events if event.kind == REQUEST]
+            number: [placed[event.request] for event in events if event.kind in ARRIVALS]
             for number, (_, events) in enumerate(self.instants, start=1)
         }
 
@@ -235,7 +248,7 @@ class RunRecorder:
     def _rows(self, requests: Mapping[int, list[int]]) -> Iterator[tuple[int, tuple[Event, ...]]]:
         """Instants with these requests, lane by lane, instead of the run's own."""
         for number, (time, events) in enumerate([(0, list[Event]()), *self.instants]):
-            kept = tuple(event for event in events if event.kind != REQUEST)
+            kept = tuple(event for event in events if event.kind not in ARRIVALS)
             arriving = tuple(Event(REQUEST, lane) for lane in sorted(requests.get(number, ())))
             if arriving or kept:
                 yield time, arriving + kept

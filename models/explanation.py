@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from frontier.events import ATTENTION_DONE, STAGE_END, STAGE_SCHEDULE, STAND_IN, WAVE_END, Event
+from frontier.events import (
+    ATTENTION_DONE,
+    BATCH_DROPPED,
+    STAGE_END,
+    STAGE_SCHEDULE,
+    STAND_IN,
+    WAVE_END,
+    Event,
+)
 from frontier.ffn import FfnReplica
 from frontier.replica import Replica
 from models.contexts import ExplainingContext
@@ -56,21 +64,25 @@ def _dead_end_prose(analysis: WaitFor) -> list[str]:
     return [_sentence(wait.source, wait.reason) for wait in analysis.dead_ends]
 
 
-_LANE: Final = re.compile(r"needs (lane \d+), which")
+_LANE: Final = re.compile(r"needs lane (\d+), which")
 
 
 def _joined(reasons: Sequence[str]) -> str:
     """Several reasons of one participant as one clause; lanes missing for equal reasons once."""
-    words, told = "", set[str]()
+    lanes: dict[str, list[str]] = {}
     for reason in reasons:
         lane = _LANE.match(reason)
-        why = reason if lane is None else reason[lane.end() :]
-        if lane is not None and why in told:
-            words += f"; the same goes for {lane[1]}"
-        else:
-            words += f"; it {reason}" if words else reason
-        told.add(why)
-    return words
+        lanes.setdefault(reason if lane is None else reason[lane.end() :], []).append(
+            reason if lane is None else lane[1]
+        )
+    clauses = []
+    for why, (first, *others) in lanes.items():
+        clause = why if first == why else f"needs lane {first}, which{why}"
+        if others:
+            and_last = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+            clause += f"; the same goes for lane{'s' if len(others) > 1 else ''} {and_last}"
+        clauses.append(clause)
+    return "; it ".join(clauses)
 
 
 def after_instants(depth: int) -> str:
@@ -160,6 +172,9 @@ class Narrator:
             return group_note(system, event, follow)
         if not isinstance(system, Replica):
             return ""
+        dropped = next((e.batch for e in follow if e.kind == BATCH_DROPPED), None)
+        if dropped is not None:
+            return f"stale batch {dropped.number} of lane {dropped.lane} dropped"
         wave = next((e for e in follow if e.kind == WAVE_END), None)
         if wave is not None:
             lanes = ", ".join(str(b.lane) for b in wave.members)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from frontier.ffn import FfnSnapshot
+from collections.abc import Sequence
+
+from frontier.ffn import FfnConfig, FfnSnapshot
 from frontier.tickets import EP_WAVE
+from models.group_view import name_of_scheduler
 from models.liveness import LaneGraph
 from models.quiescent import ProtocolState
+from verify.fairness import Edges
 
 
 class GroupGraph(LaneGraph):
     """The explored graph of one stage; a lane is a scheduler, and waves queue for themselves."""
 
     queues_waves = True
+    work = "group"
+
+    def __init__(self, edges: Edges, states: Sequence[ProtocolState], config: FfnConfig) -> None:
+        self._config = config
+        super().__init__(edges, states, config.schedulers, 1)
 
     def _read(self, index: int, state: ProtocolState) -> None:
         snapshot = state.system
@@ -29,4 +38,4 @@ class GroupGraph(LaneGraph):
 
     def who(self, lane: int) -> str:
         """Name of a scheduler in messages."""
-        return f"scheduler {lane}"
+        return name_of_scheduler(self._config, lane)

@@ -6,19 +6,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from frontier.events import ENVIRONMENT, EXPERT, STAGE_SCHEDULE, Batch, Event
-from frontier.ffn import FfnReplica
+from frontier.ffn import FfnConfig, FfnReplica
 from models.waits import NO_EVENT, NO_WAKE_UP, ORPHAN_TICKET, PRESENTED_BY, REFUSED
 from verify.waitfor import Wait, WaitFor, analyse
 
 
-def scheduler_name(replica: FfnReplica, scheduler: int) -> str:
+def name_of_scheduler(config: FfnConfig, scheduler: int) -> str:
     """Participant: an EP lane or a full-stage scheduler."""
-    ep_size = replica.config.ep_size
-    if scheduler < ep_size:
+    if scheduler < config.ep_size:
         return f"EP lane {scheduler}"
-    if replica.config.full_stages == 1:
+    if config.full_stages == 1:
         return "full-stage scheduler"
-    return f"full-stage scheduler {scheduler - ep_size}"
+    return f"full-stage scheduler {scheduler - config.ep_size}"
+
+
+def scheduler_name(replica: FfnReplica, scheduler: int) -> str:
+    """Name of a live stage's scheduler."""
+    return name_of_scheduler(replica.config, scheduler)
 
 
 def ticket_name(ticket: Any) -> str:

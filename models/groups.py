@@ -86,8 +86,13 @@ class GroupScenario:
 
     @property
     def context_notes(self) -> tuple[str, ...]:
-        """Nothing: the stage runs over the core's own context."""
-        return ()
+        """What PROTOCOL.md section 7 leaves open, and how it is taken here."""
+        if admission_rule(self.admission).ticket_at == "arrival":
+            return ()
+        return (
+            f"when a group gets its ticket under {self.admission} is not specified; here when the "
+            f"first of its schedulers presents it",
+        )
 
     @property
     def config(self) -> FfnConfig:

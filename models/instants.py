@@ -26,7 +26,7 @@ SHOWN_ROUNDS: Final = 2
 
 ON_ITS_WAY: Final = "on its way"
 DONE: Final = "done, waits for the wave"
-HANGS: Final = "no event"
+HANGS: Final = "hangs"
 
 
 class Doing(NamedTuple):

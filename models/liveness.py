@@ -14,6 +14,7 @@ from frontier.replica import ReplicaSnapshot, StageSnapshot
 from frontier.tickets import EP_WAVE
 from models.marks import (
     ADMITTED,
+    DROPPED,
     ENDED,
     OLDEST_FIRED,
     OPPORTUNITY,
@@ -63,6 +64,9 @@ class LaneGraph:
 
     queues_waves = False
     """Whether EP waves have tickets of their own in the FIFO."""
+
+    work = "batch"
+    """What a lane runs, in messages."""
 
     wave_waited = False
     """Whether in some state an EP wave is queued."""
@@ -148,13 +152,13 @@ class LaneGraph:
 
         ``progress``: a lane with work ends a batch again and again, and every dispatched wave
         ends. ``starvation``: every queued ticket is admitted. A lane's tickets at a stage are
-        admitted in the order of its heap, so one of them starves exactly if, from some moment on,
-        the lane has a batch queued there and is not admitted there any more. Work that is dropped
-        as stale is no longer owed anything.
+        admitted, or dropped as stale, in the order of its heap; so one of them starves exactly
+        if, from some moment on, the lane has a batch queued there and its first one stays. Work
+        that is dropped is no longer owed anything.
         """
         if PROGRESS in names:
             for lane in range(self.lanes):
-                message = f"{self.who(lane)} has work but never ends a batch again"
+                message = f"{self.who(lane)} has work but never ends a {self.work} again"
                 yield LaneProperty(PROGRESS, lane, -1, self._ends(lane, message))
             for stage in np.flatnonzero(self.wave.any(axis=1)).tolist():
                 message = f"an EP wave dispatched at stage {stage} never ends"
@@ -165,11 +169,13 @@ class LaneGraph:
             for lane in range(self.lanes):
                 for stage in range(self.stages):
                     message = f"a ticket of {self.who(lane)} at stage {stage} is never admitted"
-                    goal = self.marked(ADMITTED, lane, stage) | self._into(
-                        ~self.queued[lane, stage]
-                    )
+                    goal = self._consumed(lane, stage) | self._into(~self.queued[lane, stage])
                     prop = LeadsTo(STARVATION, message, self.queued[lane, stage], goal)
                     yield LaneProperty(STARVATION, lane, stage, prop)
+
+    def _consumed(self, lane: int, stage: int) -> Mask:
+        """Transitions in which the lane's first queued batch is admitted, or dropped as stale."""
+        return self.marked(ADMITTED, lane, stage) | self.marked(DROPPED, lane, stage)
 
     def _ends(self, lane: int, message: str) -> LeadsTo:
         return LeadsTo(PROGRESS, message, self.in_flight[lane], self._served(lane))
@@ -204,25 +210,26 @@ class LaneGraph:
     def partial_deadlock(self, lane: int, fairness: Fairness) -> tuple[LeadsTo, Lasso] | None:
         """Lasso to a state in which the lane is stuck for ever while events go on, or None."""
         stuck = self.stuck(lane)
-        message = f"{self.who(lane)} can never end a batch again, while others go on for ever"
+        message = f"{self.who(lane)} can never end a {self.work} again, while others go on for ever"
         prop = LeadsTo(PROGRESS, message, stuck, self._served(lane))
-        lasso = find_lasso(self.edges, prop, fairness)
-        return None if lasso is None or not lasso.cycle else (prop, lasso)
+        lasso = find_lasso(self.edges, prop, fairness, ends=False)
+        return None if lasso is None else (prop, lasso)
 
     # ---------------------------------------------------------------- overtaking
 
     def overtaken(self, lane: int, stage: int) -> int | None:
         """Most admissions of later tickets past a lane's waiting one, or None if unbounded."""
         before, after = [], []
-        wanted, admitted = Mark(OVERTAKEN, lane, stage), Mark(ADMITTED, lane, stage)
+        wanted = Mark(OVERTAKEN, lane, stage)
+        ends = (Mark(ADMITTED, lane, stage), Mark(DROPPED, lane, stage))
         for label in self.edges.graph.alphabet:
             marks: Any = label
-            at = marks.index(admitted) if admitted in marks else len(marks)
+            at = next((i for i, mark in enumerate(marks) if mark in ends), len(marks))
             before.append(marks[:at].count(wanted))
             after.append(marks[at:].count(wanted))
         numbers = np.array(self.edges.graph.labels, dtype=np.int64)
         counts: list[Index] = [np.array(c, dtype=np.int64)[numbers] for c in (before, after)]
-        served = self.marked(ADMITTED, lane, stage)
+        served = self._consumed(lane, stage)
         return most_during_wait(self.edges, self.waiting[lane, stage], served, *counts)
 
 
@@ -302,10 +309,10 @@ def judge_liveness(
         If ``watch`` says so between two properties.
     """
     assumed, nothing = graph.fairness(fairness), graph.fairness("none")
-    findings = []
+    findings: list[Finding] = []
     for prop in graph.properties(names):
         watch()
-        findings.append(_judge(graph, prop, assumed, nothing))
+        findings += _judge(graph, prop, assumed, nothing)
     if STARVATION in names and graph.queues_waves:
         findings.append(_wave_order(graph))
     overtaken = []
@@ -325,20 +332,23 @@ def _wave_order(graph: LaneGraph) -> Finding:
     return Finding(WAVE_ORDER, -1, -1, WAVE_PASSED, lasso, found, None, not graph.wave_waited)
 
 
-def _judge(graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness) -> Finding:
-    leads_to = prop.leads_to
-    lasso = find_lasso(graph.edges, leads_to, assumed)
+def _judge(
+    graph: LaneGraph, prop: LaneProperty, assumed: Fairness, nothing: Fairness
+) -> Iterator[Finding]:
+    """Judge one property; a partial deadlock is told beside a run that drains, or in its place."""
+    lasso = find_lasso(graph.edges, prop.leads_to, assumed)
+    control = find_lasso(graph.edges, prop.leads_to, nothing)
+    message, vacuous = prop.leads_to.message, not prop.leads_to.trigger.any()
+    found = [(message, lasso)]
     if lasso is not None and prop.name == PROGRESS and prop.lane >= 0:
         # Among the violations of a lane's progress, one from which nothing rescues the lane.
         partial = graph.partial_deadlock(prop.lane, assumed)
         if partial is not None:
-            leads_to, lasso = partial
-    classification = None
-    if lasso is not None and lasso.cycle:
-        edges = graph.edges.walk(lasso.entry, lasso.cycle)
-        classification = class_of_lasso(graph, prop.lane, edges)
-    control = find_lasso(graph.edges, prop.leads_to, nothing)
-    vacuous = not prop.leads_to.trigger.any()
-    return Finding(
-        prop.name, prop.lane, prop.stage, leads_to.message, lasso, classification, control, vacuous
-    )
+            found = [*([] if lasso.cycle else found), (partial[0].message, partial[1])]
+    for words, violation in found:
+        kind = None
+        if violation is not None and violation.cycle:
+            edges = graph.edges.walk(violation.entry, violation.cycle)
+            kind = class_of_lasso(graph, prop.lane, edges)
+        told = words if kind == PARTIAL_DEADLOCK else message
+        yield Finding(prop.name, prop.lane, prop.stage, told, violation, kind, control, vacuous)

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from frontier.events import (
     ATTENTION_DONE,
+    BATCH_DROPPED,
     BATCH_END,
     COMBINE_END,
     STAGE_END,
@@ -30,6 +31,7 @@ from models.quiescent import (
 OLDEST_FIRED: Final = "oldest_fired"
 ENDED: Final = "ended"
 ADMITTED: Final = "admitted"
+DROPPED: Final = "dropped"
 OPPORTUNITY: Final = "opportunity"
 OVERTAKEN: Final = "overtaken"
 WAVE_ENDED: Final = "wave_ended"
@@ -40,6 +42,7 @@ class Mark(NamedTuple):
     """One thing that happened: its kind, and the lane and stage it happened to (-1: none).
 
     ``ended``: a batch of the lane left its last stage. ``admitted``: the lane was admitted.
+    ``dropped``: the lane's first queued batch was found stale and is gone.
     ``opportunity``: the lane, not busy, would have been admitted at that moment. ``overtaken``:
     a ticket behind the lane's first one was admitted while the lane was not busy.
     ``wave_overtaken``: a ticket behind a queued EP wave was admitted.
@@ -83,6 +86,8 @@ class Marker:
         elif event.kind == STAGE_SCHEDULE and follow and follow[0].kind in _RUNS:
             self._overtakes(replica, event)
             self._marks.append(Mark(ADMITTED, event.lane, event.stage))
+        elif event.kind == STAGE_SCHEDULE and any(e.kind == BATCH_DROPPED for e in follow):
+            self._marks.append(Mark(DROPPED, event.lane, event.stage))
         if self._opportunities and event.stage >= 0:
             self._look_for_opportunities(replica, event.stage)
 

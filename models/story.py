@@ -15,7 +15,7 @@ from models.schedule import WIDEST, Schedule, positions_of
 from models.subjects import AnyScenario, stages_of, waits_of
 from models.trials import BoundedModel
 from models.waits import PRESENTED_BY
-from verify.explorer import explore
+from verify.explorer import INTERRUPTED, explore
 from verify.fate import Fates, fates_of, point_of_no_return
 from verify.graph import Graph
 from verify.limits import Limits
@@ -130,6 +130,8 @@ def explore_fates(scenario: AnyScenario, max_states: int = MAX_STATES) -> Known 
         result = explore(model, (), limits=Limits(max_states), must_terminate=False)
     except TooWideError:
         return None
+    if getattr(result.verdict, "limit", None) == INTERRUPTED:
+        raise KeyboardInterrupt
     if not result.verdict.stats.complete:
         return None
     states, graph = result.states, result.graph

@@ -60,7 +60,7 @@ def marker_of(scenario: AnyScenario, opportunities: bool) -> Marker:
 def graph_of(scenario: AnyScenario, edges: Edges, states: Sequence[ProtocolState]) -> LaneGraph:
     """Return the explored graph with what liveness asks of it."""
     if isinstance(scenario, GroupScenario):
-        return GroupGraph(edges, states, scenario.config.schedulers, 1)
+        return GroupGraph(edges, states, scenario.config)
     return LaneGraph(edges, states, scenario.lanes, scenario.stages)
 
 

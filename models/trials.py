@@ -41,7 +41,7 @@ from models.scenario import Scenario
 from models.schedule import Instant, Ranks, Schedule, play
 from models.subjects import AnyScenario, graph_of, invariants_of, marker_of
 from models.waits import CORE_ERROR, WAVE_ORDER
-from verify.explorer import explore
+from verify.explorer import INTERRUPTED, explore
 from verify.fairness import Edges, Fairness, Justice
 from verify.limits import Limits
 from verify.liveness import LeadsTo
@@ -336,6 +336,8 @@ class _Lassos:
             )
         except TooWideError:
             return Rejection(f"not decided within {self._max_states} states", proved=False)
+        if getattr(result.verdict, "limit", None) == INTERRUPTED:
+            raise KeyboardInterrupt
         if not result.verdict.stats.complete:
             return Rejection(f"not decided within {self._max_states} states", proved=False)
         if any(state.failed is not None for state in result.states):

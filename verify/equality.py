@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Generic
 
+from verify.explorer import INTERRUPTED
 from verify.graph import Graph
 from verify.limits import Limits, memory_bytes
 from verify.model import A, Model, S
@@ -68,24 +69,27 @@ def compare(
             return Differ(number, (), state, counterpart, 0, 0)
         add(state, -1, number)
     transitions = source = 0
-    while source < len(states):
-        state = states[source]
-        if source % 256 == 0 or len(states) > (limits.max_states or len(states)):
-            limit = limits.exceeded(len(states), time.monotonic() - start, memory_bytes())
-            if limit is not None:
-                return Undecided(limit, len(states), transitions)
-        actions = one.actions(state)
-        if list(actions) != list(other.actions(state)):
-            initial, path = graph.path_to(source)
-            return Differ(initial, path, state, state, len(states), transitions)
-        for number, action in enumerate(actions):
-            target, counterpart = one.step(state, action), other.step(state, action)
-            transitions += 1
-            if target != counterpart:
+    try:
+        while source < len(states):
+            state = states[source]
+            if source % 256 == 0 or len(states) > (limits.max_states or len(states)):
+                limit = limits.exceeded(len(states), time.monotonic() - start, memory_bytes())
+                if limit is not None:
+                    return Undecided(limit, len(states), transitions)
+            actions = one.actions(state)
+            if list(actions) != list(other.actions(state)):
                 initial, path = graph.path_to(source)
-                return Differ(
-                    initial, (*path, number), target, counterpart, len(states), transitions
-                )
-            add(target, source, number)
-        source += 1
+                return Differ(initial, path, state, state, len(states), transitions)
+            for number, action in enumerate(actions):
+                target, counterpart = one.step(state, action), other.step(state, action)
+                transitions += 1
+                if target != counterpart:
+                    initial, path = graph.path_to(source)
+                    return Differ(
+                        initial, (*path, number), target, counterpart, len(states), transitions
+                    )
+                add(target, source, number)
+            source += 1
+    except KeyboardInterrupt:
+        return Undecided(INTERRUPTED, len(states), transitions)
     return Same(len(states), transitions)

@@ -52,13 +52,19 @@ class Lasso:
     entry: int
 
 
-def find_lasso(edges: Edges, prop: LeadsTo, fairness: Fairness) -> Lasso | None:
+def find_lasso(
+    edges: Edges, prop: LeadsTo, fairness: Fairness, *, ends: bool = True
+) -> Lasso | None:
     """Return a lasso of shortest stem that violates the property, or None if it holds.
 
     Where a run may stop anywhere, a lasso with a real cycle is preferred, if there is one.
+    Without ``ends`` only runs that go on for ever count, none that ends or stops.
     """
     part = fair_part(edges, ~prop.goal, fairness)
-    lasso = _lasso_into(edges, prop, fairness, part, (part.component >= 0) | edges.terminal)
+    for_ever = part.component >= 0
+    if not ends:
+        return _lasso_into(edges, prop, fairness, part, for_ever)
+    lasso = _lasso_into(edges, prop, fairness, part, for_ever | edges.terminal)
     if lasso is None and fairness.may_stop:
         stopping = np.ones(edges.states, dtype=np.bool_)
         lasso = _lasso_into(edges, prop, fairness, part, stopping)

@@ -170,6 +170,23 @@ def test_every_closed_workload_has_the_same_graph_and_liveness(case):
     compare_closed(case, 20_000)
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("stand_in", STAND_INS)
+@pytest.mark.parametrize("shape", [(2, 1, 1), (2, 2, 1), (3, 1, 1)], ids=str)
+def test_closed_workloads_whose_first_requests_arrive_have_the_same_graph(shape, stand_in, ties):
+    lanes, stages, slots = shape
+    for rule in RULES:
+        world = Lanes(
+            lanes, stages, 1, [slots] * lanes, rule=rule, stand_in=stand_in, closed=True,
+            arrivals="open",
+        )  # fmt: skip
+        scenario = Scenario.of({
+            "workload": "closed", "lanes": lanes, "stages": stages, "slots": slots,
+            "arrivals": "open", "admission": rule, "stand_in": stand_in, "ties": ties,
+        })  # fmt: skip
+        assert counts(scenario) == Graph(world, ties, 20_000).counts()
+
+
 GROUPS = [
     "d",
     "e",

@@ -355,3 +355,314 @@ def test_snapshot_and_restore_lose_nothing_but_history():
     assert copy.snapshot() == context.snapshot()
     assert copy.owns(tickets[second.operation_id])
     assert [t.admission_seq for t in copy.active_tickets + copy.queued_tickets] == [0, 1]
+
+
+# ---------------------------------------------------------------- messages, word by word
+
+WORDS = {
+    "duplicate queued operation": "operation_id is already queued or active: 'queued'",
+    "duplicate active operation": "operation_id is already queued or active: 'active'",
+    "unhashable operation": "operation_id must be hashable, got []",
+    "participants too few": "participant_ep_ids must be 0 ... 1 in order, got (0,)",
+    "participants out of order": "participant_ep_ids must be 0 ... 1 in order, got (1, 0)",
+    "participants boolean": "participant_ep_ids must be 0 ... 1 in order, got (False, True)",
+    "participants no sequence": "participant_ep_ids must be a sequence, got 2",
+    "ticket of another context": "ticket belongs to replica 0 stage 2, this context is replica 0 "
+    "stage 1: {stage_2!r}",
+    "ticket of unknown scope": "ticket has unknown scope 'lane': {odd!r}",
+    "ticket neither queued nor active": "ticket is neither queued nor active: {unknown!r}",
+    "no ticket at all": "ticket must be a StageAdmissionTicket, got 'a'",
+    "release of a queued ticket": "cannot release a ticket that is not active: {q!r}",
+    "transition of a queued ticket": "cannot transition a ticket that is not active: {q!r}",
+    "transition to an unknown scope": "scope must be one of ['ep_wave', 'full_stage_world'], "
+    "got 'lane'",
+    "transition to a duplicate operation": "operation_id is already queued or active: 'queued'",
+    "full-stage transition with participants": "participant_ep_ids must be empty for "
+    "full_stage_world, got (0, 1)",
+    "cancel of an active ticket": "cannot cancel a ticket that is active: {a!r}",
+    "cancel of an unknown ticket": "ticket is neither queued nor active: {unknown!r}",
+    "binding a queued ticket": "cannot bind a ticket that is not active: {q!r}",
+    "promotion of nobody": "owner_tickets must name at least one owner, got none",
+    "promotion of a queued ticket": "cannot promote a ticket that is not active: {q!r}",
+    "promotion of an owner twice": "owner_tickets must not repeat an owner, got {twice!r}",
+    "restoring from an owner": "wave_ticket must be an EP wave, got {a!r}",
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_the_message_names_the_argument_and_the_value(name):
+    context = make()
+    (active,) = admitted(context, "active")
+    queued = context.enqueue_full_stage(operation_id="queued")
+    with pytest.raises(ValueError, match=r".+") as caught:
+        MISUSES[name](context, active, queued)
+    assert str(caught.value) == WORDS[name].format(
+        a=active,
+        q=queued,
+        twice=(active, active),
+        stage_2=foreign(stage_id=2),
+        odd=foreign(scope="lane"),
+        unknown=foreign(admission_seq=9),
+    )
+
+
+def test_messages_about_waves_and_capacity():
+    context = make(capacity=3)
+    first, second, third = admitted(context, "a", "b", "c")
+    queued = context.enqueue_ep_wave(operation_id="v", participant_ep_ids=(0, 1))
+    before = observable(context)
+    said = {}
+
+    def says(name, call):
+        with pytest.raises(ValueError, match=r".+") as caught:
+            call()
+        said[name] = str(caught.value)
+        assert observable(context) == before
+
+    says(
+        "leave",
+        lambda: context.transition_active_scope(
+            second, operation_id="w", scope=EP_WAVE, participant_ep_ids=(0, 1)
+        ),
+    )
+    says("owners", lambda: context.replace_full_stage_owners_with_ep_wave(
+        7, operation_id="w", participant_ep_ids=(0, 1)
+    ))  # fmt: skip
+    says("queued wave", lambda: context.replace_full_stage_owners_with_ep_wave(
+        [queued], operation_id="w", participant_ep_ids=(0, 1)
+    ))  # fmt: skip
+    says("bad sets", lambda: context.replace_full_stage_owners_with_ep_wave(
+        [first], operation_id="w", participant_ep_ids=(1, 0)
+    ))  # fmt: skip
+    says("bad transition", lambda: make_wave(context, first, participant_ep_ids=None))
+    says("a wave's restore", lambda: context.replace_ep_wave_with_full_stage_owners(
+        queued, operation_ids=("x",)
+    ))  # fmt: skip
+    wave = context.replace_full_stage_owners_with_ep_wave(
+        [first], operation_id="w", participant_ep_ids=(0, 1)
+    )
+    before = observable(context)
+    says("second wave", lambda: context.replace_full_stage_owners_with_ep_wave(
+        [second], operation_id="u", participant_ep_ids=(0, 1)
+    ))  # fmt: skip
+    says("promoting a wave", lambda: context.replace_full_stage_owners_with_ep_wave(
+        [wave], operation_id="u", participant_ep_ids=(0, 1)
+    ))  # fmt: skip
+    says("binding a wave", lambda: context.bind_forward_group(wave))
+    for name, operations in (
+        ("none", ()),
+        ("no sequence", 5),
+        ("twice", ("x", "x")),
+        ("beside", ("x", "y")),
+        ("live", ("b",)),
+        ("unhashable", ([],)),
+    ):
+        says(name, lambda given=operations: context.replace_ep_wave_with_full_stage_owners(
+            wave, operation_ids=given
+        ))  # fmt: skip
+    assert said == {
+        "leave": f"cannot leave full-stage scope while other owners are active: {[first, third]!r}",
+        "owners": "owner_tickets must be a sequence, got 7",
+        "queued wave": f"cannot promote a ticket that is not active: {queued!r}",
+        "bad sets": "participant_ep_ids must be 0 ... 1 in order, got (1, 0)",
+        "bad transition": "participant_ep_ids must be a sequence, got None",
+        "a wave's restore": f"cannot restore a ticket that is not active: {queued!r}",
+        "second wave": f"cannot promote while an EP wave is active: {wave!r}",
+        "promoting a wave": f"owner_tickets must be full-stage owners, got {wave!r}",
+        "binding a wave": f"only a full-stage owner binds a forward group: {wave!r}",
+        "none": "operation_ids must name at least one operation, got none",
+        "no sequence": "operation_ids must be a sequence, got 5",
+        "twice": "operation_ids must not repeat, got ('x', 'x')",
+        "beside": "operation_ids must not exceed full_stage_capacity 3 with 2 other owners active, "
+        "got ('x', 'y')",
+        "live": "operation_id is already queued or active: 'b'",
+        "unhashable": "operation_id must be hashable, got []",
+    }
+
+
+def make_wave(context, ticket, **given):
+    return context.transition_active_scope(ticket, operation_id="w", scope=EP_WAVE, **given)
+
+
+def test_the_constructor_says_what_it_needs():
+    leasts = {"replica_id": 0, "stage_id": 0, "ep_size": 1, "full_stage_capacity": 1}
+    for name, least in leasts.items():
+        arguments = {"replica_id": 0, "stage_id": 0, "ep_size": 1, name: -1}
+        with pytest.raises(ValueError, match=r".+") as caught:
+            StageExecutionContext(**arguments)
+        assert str(caught.value) == f"{name} must be an integer of at least {least}, got -1"
+
+
+def test_what_is_asked_of_anything_is_answered_without_raising():
+    context = make()
+    ticket = context.enqueue_full_stage(operation_id="a")
+    for thing in (None, "a", 3, [], foreign(admission_seq=5), foreign(operation_id=[])):
+        assert not context.is_active(thing)
+        assert not context.is_queued(thing)
+        assert context.is_cancelled(thing) is False
+    context.cancel(ticket)
+    assert context.is_cancelled(ticket) is True
+
+
+def test_a_new_context_has_capacity_one_and_the_adopted_rule():
+    context = StageExecutionContext(replica_id=2, stage_id=3, ep_size=2)
+    assert context.full_stage_capacity == 1
+    assert context.rule == ADMISSION_RULES["ep_ordered"]
+    assert not context.forward_group_bound
+    assert (context.joinable_forward_group_id, context.forward_group_sealed) == (0, False)
+    (ticket,) = admitted(context, "a")
+    assert ticket == StageAdmissionTicket(2, 3, 0, "a", FULL_STAGE_WORLD, ())
+    assert context.bind_forward_group(ticket) == 0
+    assert context.forward_group_bound
+    wave = make_wave(context, ticket, participant_ep_ids=[0, 1])
+    assert wave == StageAdmissionTicket(2, 3, 1, "w", EP_WAVE, (0, 1))
+    assert context.forward_group_sealed
+
+
+def test_every_obstacle_is_told_at_once():
+    context = make(capacity=1, rule="strict_fifo")
+    (owner,) = admitted(context, "a")
+    context.bind_forward_group(owner)
+    wave = make_wave(context, owner, participant_ep_ids=(0, 1))
+    head = context.enqueue_full_stage(operation_id="b")
+    queued = context.enqueue_ep_wave(operation_id="v", participant_ep_ids=(0, 1))
+    assert [(r.reason, r.blockers, r.mode) for r in context.refusals(head)] == [
+        ("ep_wave_active", (wave,), "all"),
+        ("sealed", (wave,), "all"),
+    ]
+    assert [(r.reason, r.blockers) for r in context.refusals(queued)] == [
+        ("ep_wave_active", (wave,)),
+        ("behind", (head,)),
+    ]
+    (restored,) = context.replace_ep_wave_with_full_stage_owners(wave, operation_ids=["a"])
+    assert [(r.reason, r.blockers, r.mode) for r in context.refusals(head)] == [
+        ("capacity", (restored,), "any"),
+        ("sealed", (restored,), "all"),
+    ]
+    assert [(r.reason, r.blockers) for r in context.refusals(queued)] == [
+        ("owners_active", (restored,)),
+        ("behind", (head,)),
+    ]
+
+
+def test_a_wave_beside_an_owner_leaves_its_slot_to_the_capacity():
+    """Promotion of some owners: the wave takes no owner's slot."""
+    context = make(capacity=2)
+    first, _ = admitted(context, "a", "b")
+    context.replace_full_stage_owners_with_ep_wave(
+        [first], operation_id="w", participant_ep_ids=(0, 1)
+    )
+    late = context.enqueue_full_stage(operation_id="c")
+    assert [r.reason for r in context.refusals(late)] == ["ep_wave_active"]
+
+
+def test_snapshots_hold_no_history_and_restore_everything_else():
+    context = make(capacity=2)
+    _, second = admitted(context, ("a", 0), ("b", 0))
+    context.bind_forward_group(second)
+    context.enqueue_ep_wave(operation_id=("v", 0), participant_ep_ids=(0, 1))
+    snapshot = context.snapshot()
+    assert snapshot == (
+        ((FULL_STAGE_WORLD, ("a", 0)), (FULL_STAGE_WORLD, ("b", 0))),
+        ((EP_WAVE, ("v", 0)),),
+        True,
+        False,
+    )
+    copy = make(capacity=2)
+    gone = copy.enqueue_full_stage(operation_id="gone")
+    copy.cancel(gone)
+    tickets = copy.restore(snapshot)
+    assert set(tickets) == {("a", 0), ("b", 0), ("v", 0)}
+    assert copy.active_tickets == (tickets["a", 0], tickets["b", 0])
+    assert copy.queued_tickets == (tickets["v", 0],)
+    assert tickets["v", 0] == StageAdmissionTicket(0, 1, 2, ("v", 0), EP_WAVE, (0, 1))
+    assert tickets["a", 0].participant_ep_ids == ()
+    assert not copy.is_cancelled(gone)
+    assert copy.joinable_forward_group_id == 0
+    assert copy.enqueue_full_stage(operation_id="new").admission_seq == 3
+    with pytest.raises(ValueError, match="already queued or active"):
+        copy.enqueue_full_stage(operation_id=("a", 0))
+    wave = copy.replace_full_stage_owners_with_ep_wave(
+        copy.active_tickets, operation_id=("w", 0), participant_ep_ids=(0, 1)
+    )
+    sealed = copy.snapshot()
+    assert (sealed.bound, sealed.sealed, sealed.active) == (True, True, ((EP_WAVE, ("w", 0)),))
+    other = make(capacity=2)
+    assert other.restore(sealed)["w", 0].participant_ep_ids == wave.participant_ep_ids
+    assert (other.active_scope, other.joinable_forward_group_id) == (EP_WAVE, 1)
+    assert other.forward_group_sealed
+    unbound = make()
+    unbound.restore(make().snapshot())
+    assert (unbound.joinable_forward_group_id, unbound.forward_group_bound) == (0, False)
+
+
+def test_an_operation_has_one_ticket_whichever_way_it_is_minted():
+    context = make(capacity=3)
+    first, _ = admitted(context, "a", "b")
+    world = {"participant_ep_ids": (0, 1)}
+    for call in (
+        lambda: context.enqueue_ep_wave(operation_id="b", **world),
+        lambda: context.replace_full_stage_owners_with_ep_wave([first], operation_id="b", **world),
+        lambda: make_wave(context, first, participant_ep_ids=(0,)),
+    ):
+        before = observable(context)
+        with pytest.raises(ValueError, match=r"already queued or active: 'b'|0 \.\.\. 1 in order"):
+            call()
+        assert observable(context) == before
+
+
+def test_a_wave_stays_active_while_an_owner_beside_it_leaves():
+    context = make(capacity=3)
+    first, second = admitted(context, "a", "b")
+    wave = context.replace_full_stage_owners_with_ep_wave(
+        [first], operation_id="w", participant_ep_ids=(0, 1)
+    )
+    context.release(second)
+    assert context.active_scope == EP_WAVE
+    late = context.enqueue_full_stage(operation_id="c")
+    assert [r.reason for r in context.refusals(late)] == ["ep_wave_active"]
+    context.release(dataclasses.replace(wave))  # an equal ticket is the same ticket
+    assert context.is_idle
+    assert context.try_acquire(late)
+
+
+def test_groups_are_numbered_on_and_the_seal_is_a_boolean():
+    context = make()
+    for group in range(3):
+        (owner,) = admitted(context, "a")
+        assert context.bind_forward_group(owner) == group
+        wave = make_wave(context, owner, participant_ep_ids=(0, 1))
+        assert context.forward_group_sealed is True
+        assert context.joinable_forward_group_id == group + 1
+        (owner,) = context.replace_ep_wave_with_full_stage_owners(wave, operation_ids=["a"])
+        assert owner.participant_ep_ids == ()
+        context.release(owner)
+        assert context.forward_group_sealed is False
+
+
+def test_a_transition_within_full_stage_scope_takes_no_participants():
+    context = make()
+    (owner,) = admitted(context, "a")
+    with pytest.raises(ValueError, match=r"^participant_ep_ids must be a sequence, got 7$"):
+        context.transition_active_scope(
+            owner, operation_id="b", scope=FULL_STAGE_WORLD, participant_ep_ids=7
+        )
+    after = context.transition_active_scope(owner, operation_id="b", scope=FULL_STAGE_WORLD)
+    assert after == StageAdmissionTicket(0, 1, 1, "b", FULL_STAGE_WORLD, ())
+    assert context.active_tickets == (after,)
+    assert not context.forward_group_sealed
+
+
+def test_a_restored_wave_keeps_everybody_out():
+    context = make()
+    owners = admitted(context, "a", "b")
+    context.replace_full_stage_owners_with_ep_wave(
+        owners, operation_id="w", participant_ep_ids=(0, 1)
+    )
+    context.enqueue_full_stage(operation_id="c")
+    copy = make()
+    tickets = copy.restore(context.snapshot())
+    assert [r.reason for r in copy.refusals(tickets["c"])] == ["ep_wave_active"]
+    assert not copy.try_acquire(tickets["c"])
+    copy.release(tickets["w"])
+    assert copy.try_acquire(tickets["c"])

@@ -26,7 +26,11 @@ def test_strict_fifo_drains():
     data = check(lanes=2, stages=2, slots=2, admission="strict_fifo").to_json()
     assert (data["verdict"], data["violation"]) == ("violated", "drained")
     assert (data["classification"], data["depth"]) == ("circular_wait", 1)
-    assert data["liveness"] is None
+    # A bad state is told first; that no lane ends a batch again follows, and is said too.
+    assert data["lasso"] is None
+    assert {row["verdict"] for row in data["liveness"] if row["property"] == "progress"} == {
+        "violated"
+    }
 
 
 @pytest.mark.parametrize("rule", ["strict_fifo", "lane_aware", "late_ticket"])
@@ -119,3 +123,13 @@ def test_bad_questions():
     for asked, fairness in (("fairness", None), (None, "unfair")):
         with pytest.raises(ScenarioError, match="unknown"):
             Question.of(Scenario(), asked, fairness)
+
+
+def test_a_lane_whose_tickets_are_dropped_one_by_one_starves_none_of_them():
+    # Lane 0 may never be admitted, because each of its tickets is preempted before: none waits on.
+    fields = {"lanes": 2, "stages": 1, "slots": 1, "model": "dense", "capacity": 1, "ties": False}
+    stale = {"admission": "strict_fifo", "stale": "proper", "interruptions": "forever"}
+    assert check("starvation", **fields, **stale).verdict_word == "holds"
+    progress = check("progress", **fields, **stale).to_json()
+    assert progress["verdict"] == "violated"
+    assert check("starvation", **fields, **{**stale, "stale": "no_wake"}).verdict_word == "violated"

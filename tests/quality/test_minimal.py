@@ -135,3 +135,21 @@ def test_a_run_too_large_to_search_still_shrinks_and_does_not_claim_minimality()
     shrunk = shrink(example, max_states=2)
     assert sort_key(shrunk.best) < sort_key(example)
     assert not shrunk.is_minimal
+
+
+def test_an_interrupt_leaves_what_is_known_by_then(monkeypatch):
+    scenario, schedule = poisson_run(3, stages=2, layers=3)
+    example = example_of(scenario, schedule)
+    searched = []
+
+    def interrupted(self, scenario, max_states=None):
+        searched.append(scenario)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trials, "search", interrupted)
+    shrunk = shrink(example)
+    assert shrunk.interrupted
+    assert not shrunk.is_minimal
+    assert len(searched) == 1
+    assert sort_key(shrunk.best) < sort_key(example)
+    assert shrunk.best.classification == example.classification

@@ -232,6 +232,16 @@ def check(
     else:
         scenario = opt.any_scenario_from(source, given)
         if same_as is not None:
+            other = {
+                "--report": report is not None,
+                "--property": asked is not None,
+                "--fairness": fairness is not None,
+                "--all-violations": all_violations,
+                "--engine": engine not in ("auto", "reference"),
+                engines.packed_only or "": engines.packed_only is not None,
+            }
+            for name in (name for name, given_too in other.items() if given_too):
+                raise UsageError(f"{name} does not go with --same-as, which compares two graphs")
             comparison = check_same_as(scenario, same_as, limits)
             if str(json_file) != "-":
                 print_comparison(comparison)

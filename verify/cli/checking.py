@@ -56,6 +56,9 @@ from verify.waitfor import WaitFor
 LIVE_RUNS = 200
 """Random runs of foreign code that confirm a proof on the explored graph."""
 
+LIVE_INSTANTS = 300
+"""Instants of each such run, which may go on for ever."""
+
 
 def _core_error(state: ProtocolState) -> str | None:
     return f"the core rejected {state.failed}" if state.failed is not None else None
@@ -190,8 +193,11 @@ class CheckResult:
         verdict, stats = self.exploration.verdict, self.exploration.verdict.stats
         first = self.witnesses[0] if self.witnesses else None
         found = verdict.violations if isinstance(verdict, Violated) else ()
+        # Where states are bad in themselves they are counted, else those that lassos enter.
+        bad = [violation for violation in found if violation.cycle is None] or found
         return {
             "scenario": self.scenario.to_json(),
+            "notes": list(self.scenario.context_notes),
             "verdict": self.verdict_word,
             "vacuous": self.vacuous,
             "violation": first and first.violation.property_name,
@@ -200,7 +206,7 @@ class CheckResult:
             "states": stats.states,
             "transitions": stats.transitions,
             "depth": first and first.violation.depth,
-            "violating_states": len({violation.state_index for violation in found}),
+            "violating_states": len({violation.state_index for violation in bad}),
             "complete": stats.complete,
             "limit": getattr(verdict, "limit", None),
             "max_depth": stats.max_depth,
@@ -238,6 +244,7 @@ class CheckResult:
                 "lane": finding.lane if finding.lane >= 0 else None,
                 "stage": finding.stage if finding.stage >= 0 else None,
                 "fairness": liveness.fairness,
+                "message": finding.message,
                 "verdict": "holds" if finding.lasso is None else "violated",
                 "vacuous": finding.vacuous,
                 "classification": finding.classification,
@@ -314,16 +321,16 @@ def check_scenario(
     liveness = None
     findings: dict[Violation, Finding] = {}
     controls: dict[Lasso, Control] = {}
-    if _liveness_is_due(question, result.verdict):
-        stats = result.verdict.stats
-        look = watch(limits or Limits(), stats.states, stats.elapsed_s)
-        try:
+    stats = result.verdict.stats
+    look = watch(limits or Limits(), stats.states, stats.elapsed_s)
+    try:
+        if _liveness_is_due(question, result.verdict):
             result, liveness, findings = _with_liveness(scenario, question, result, look)
             controls = _controls(model, liveness, look)
-        except (LimitReachedError, KeyboardInterrupt) as error:
-            result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
-    if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
-        result = _confirmed_live(model, result)
+        if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
+            result = _confirmed_live(model, result, look)
+    except (LimitReachedError, KeyboardInterrupt) as error:
+        result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
     verdict = result.verdict
     found = verdict.violations if isinstance(verdict, Violated) else ()
     witnesses = tuple(
@@ -338,7 +345,7 @@ def check_scenario(
 
 
 def _confirmed_live(
-    model: QuiescentModel, result: Exploration[ProtocolState]
+    model: QuiescentModel, result: Exploration[ProtocolState], look: Watch
 ) -> Exploration[ProtocolState]:
     """Run foreign code without ever copying or merging states; *undetermined* if that differs.
 
@@ -347,8 +354,12 @@ def _confirmed_live(
     """
     known, choose = set(result.states), random.Random(0)
     for _ in range(LIVE_RUNS):
-        run = model.begin()
-        while (state := run.state()) in known and (actions := model.actions(state)):
+        look()
+        run, state = model.begin(), result.states[0]
+        for _ in range(LIVE_INSTANTS):
+            state = run.state()
+            if state not in known or not (actions := model.actions(state)):
+                break
             run.fire(choose.choice(actions))
         if state not in known:
             limit = (
@@ -360,17 +371,11 @@ def _confirmed_live(
 
 
 def _liveness_is_due(question: Question, verdict: Verdict) -> bool:
-    """Whether to judge liveness: on a whole graph without core errors.
-
-    Asked for everything, a bad state is told first, and says more than the runs into it; asked
-    for liveness by name, the answer is about runs even where states are bad too.
-    """
+    """Whether to judge liveness: on a whole graph without core errors."""
     if not question.liveness or not verdict.stats.complete:
         return False
-    if isinstance(verdict, Violated):
-        failing = any(v.property_name == "core_error" for v in verdict.violations)
-        return question.asked != "all" and not failing
-    return isinstance(verdict, Holds)
+    violations = verdict.violations if isinstance(verdict, Violated) else ()
+    return all(violation.property_name != "core_error" for violation in violations)
 
 
 def _not_judged(result: Exploration[ProtocolState], limit: str) -> Exploration[ProtocolState]:
@@ -394,7 +399,11 @@ def _controls(model: QuiescentModel, liveness: Liveness, look: Watch) -> dict[La
 def _with_liveness(
     scenario: AnyScenario, question: Question, result: Exploration[ProtocolState], look: Watch
 ) -> tuple[Exploration[ProtocolState], Liveness, dict[Violation, Finding]]:
-    """Judge liveness on the graph; the verdict is then about states and runs."""
+    """Judge liveness on the graph; the verdict is then about states and runs.
+
+    Asked for everything, a bad state is told first, and says more than the runs into it; asked
+    for liveness by name, the answer is about runs first, even where states are bad too.
+    """
     graph = graph_of(scenario, Edges(result.graph), result.states)
     liveness = judge_liveness(graph, question.liveness, question.fairness, look)
     findings = {
@@ -405,7 +414,8 @@ def _with_liveness(
     verdict = result.verdict
     if findings:
         states = verdict.violations if isinstance(verdict, Violated) else ()
-        verdict = Violated(verdict.stats, (*findings, *states))
+        order = (*findings, *states) if question.runs_first else (*states, *findings)
+        verdict = Violated(verdict.stats, order)
     return replace(result, verdict=verdict), liveness, findings
 
 
@@ -435,6 +445,16 @@ def _run_of(violation: Violation) -> Lasso:
     return Lasso(violation.initial, stem, cycle, violation.state_index)
 
 
+def _blame_foreign_code(scenario: AnyScenario) -> None:
+    """Say whose fault it is that a schedule does not replay, if other code than the core's ran."""
+    if scenario.runs_foreign_code:
+        raise EngineDisagreementError(
+            "a violating schedule does not replay: the code under check answers otherwise "
+            "when it is asked again. A rule must depend on nothing but its arguments, a "
+            "context on nothing but its own calls. Nothing is proved of it"
+        )
+
+
 def witness_of(
     scenario: AnyScenario, model: QuiescentModel, violation: Violation, expected: ProtocolState
 ) -> Witness:
@@ -455,12 +475,7 @@ def witness_of(
     except IndexError:
         reached = None
     if reached != expected:
-        if scenario.runs_foreign_code:
-            raise EngineDisagreementError(
-                "a violating schedule does not replay: the code under check answers otherwise "
-                "when it is asked again. A rule must depend on nothing but its arguments, a "
-                "context on nothing but its own calls. Nothing is proved of it"
-            )
+        _blame_foreign_code(scenario)
         raise AssertionError(f"the replay of {violation} ends in {reached}, not in {expected}")
     analysis = waits_of(run.system, run.pending)
     if run.failure is not None:
@@ -487,9 +502,21 @@ def lasso_witness(
 
     Raises
     ------
+    EngineDisagreementError
+        If it does not replay because a rule of one's own does not give the same answers again.
     AssertionError
         If the cycle does not end in the state it began in: the checker would be wrong.
     """
+    try:
+        return _play_lasso(scenario, model, violation, finding)
+    except (IndexError, AssertionError):
+        _blame_foreign_code(scenario)
+        raise
+
+
+def _play_lasso(
+    scenario: AnyScenario, model: QuiescentModel, violation: Violation, finding: Finding
+) -> Witness:
     run, narrator = narrated_run(model)
     replica: Any = run.system
     schedule = [instant for instant, _, _ in _play(model, run, violation.actions)]

@@ -67,7 +67,9 @@ class Dossier:
     def film(self) -> Instants:
         """Who does what from instant to instant."""
         example = self.example
-        return film(example.scenario, example.schedule, example.repeats or None, MOST_STEPS)
+        stops = example.classification == STOPPED_RUN
+        repeats = 0 if stops else example.repeats or None
+        return film(example.scenario, example.schedule, repeats, MOST_STEPS)
 
     @property
     def stages(self) -> list[dict[str, Any]]:

@@ -220,6 +220,10 @@ def _instants_drawing(film: Instants, title: str = "Who does what") -> Drawing:
     words = f"Lanes over instants. What never ends: {'; '.join(never) or 'nothing'}."
     title += ", instant by instant"
     if film.period:
-        title += f" (instants {film.entry + 1} to {film.entry + film.period} repeat for ever)"
+        first, last = film.entry + 1, film.entry + film.period
+        again = (
+            f"instant {first} repeats" if first == last else f"instants {first} to {last} repeat"
+        )
+        title += f" ({again} for ever)"
         words += f" From instant {film.entry + 1} on the cycle repeats for ever."
     return Drawing(title, words, svg)

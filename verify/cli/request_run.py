@@ -14,10 +14,9 @@ from frontier.chrome import ChromeTrace
 from frontier.des import Observer
 from frontier.durations import DurationError, Durations, Recording
 from frontier.durations_io import write_recording
-from frontier.events import MONOLITHIC
 from frontier.ledger import StageRow, seconds
 from frontier.outcome import SUCCESS
-from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
+from frontier.system import CO_LOCATION, PD_AF, ServingSpec, ServingSystem
 from models.eventlog import EventLogError, RunRecorder, write_event_log
 from models.scenario import Scenario
 from models.serving import ServingRun
@@ -93,12 +92,14 @@ class _Recorded:
         self.rows: list[StageRow] = []
         self.times = Recording(durations)
         self.traces: list[ChromeTrace] = []
-        self.events = RunRecorder()
+        several = spec.architecture != CO_LOCATION
+        self.events = {role: RunRecorder(role if several else "") for role in spec.roles}
         watching: list[Callable[[ServingSystem], Observer]] = []
         if outputs.trace is not None:
             watching.append(self._make_trace)
         if outputs.events is not None:
-            watching.append(lambda _serving: self.events)
+            require_recordable(spec)
+            watching += [lambda _s, own=own: own for own in self.events.values()]  # type: ignore[misc]
         sinks: list[Callable[[StageRow], object]] = []
         if outputs.ledger is not None or outputs.plot is not None:
             sinks.append(self.rows.append)
@@ -134,19 +135,25 @@ class _Recorded:
 
     def _event_log(self) -> str:
         run, spec = self.run, self.run.spec
-        if spec.architecture != CO_LOCATION:
-            raise UsageError(
-                f"--events records one replica with lanes, so it needs the architecture "
-                f"{CO_LOCATION}, got {spec.architecture}"
-            )
         explained = run.explain()
         classification = None if explained is None else explained.classification
-        placed = run.serving.workloads[MONOLITHIC].placed
+        # Of several replicas the one that is stuck: what waits for it tells nothing more.
+        role = spec.roles[0] if explained is None else explained.states[0].role
+        placed = run.serving.workloads[role].placed
         try:
-            log = self.events.protocol_log(_scenario_of(spec), placed, classification)
+            log = self.events[role].protocol_log(_scenario_of(spec), placed, classification)
         except EventLogError as error:
             raise UsageError(f"cannot write the event log: {error}") from None
         return write_event_log(log, run.outcome)
+
+
+def require_recordable(spec: ServingSpec) -> None:
+    """UsageError unless every replica of a system is one of lanes, as the protocol's own."""
+    if spec.architecture == PD_AF:
+        raise UsageError(
+            "--events records replicas of lanes; in pd-af a layer's FFN runs in another cluster, "
+            "whose waits no log of one replica shows: check --groups explores that stage"
+        )
 
 
 def _scenario_of(spec: ServingSpec) -> Scenario:

@@ -21,7 +21,7 @@ from models.subjects import AnyScenario
 from models.witness import ROUNDS, witness_to_json
 from verify.cli import options as opt
 from verify.cli.dossier import Dossier, dossier_of
-from verify.cli.errors import UsageError, emit, require_writable, write_result
+from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
 from verify.cli.render import out, scenario_line
 from verify.cli.sources import load_counterexample
@@ -70,7 +70,8 @@ def shrink(
 ) -> None:
     """Shrink a counterexample until no single lane, stage, layer, batch or instant can go.
 
-    Exit code: 0 shrunk, 2 bad input or nothing to shrink, 3 a scenario that is undetermined.
+    Exit code: 0 shrunk, 2 bad input or nothing to shrink, 3 undetermined: a scenario too large to
+    decide, or interrupted (Ctrl-C), with what was known by then.
     """
     if keep not in KEEP:
         raise UsageError(f"--keep must be one of {', '.join(KEEP)}, got {keep!r}")
@@ -88,9 +89,11 @@ def shrink(
             f"makes pending events fire; expected a violation under weak or strong fairness"
         )
     shrunk = shrink_example(read.example, keep, max_states)
-    other = _simpler_of_another_class(shrunk, keep, max_states)
     dossier = dossier_of(shrunk.best)
-    repair = find_repair(shrunk.best.scenario, fairness=shrunk.best.fairness)
+    other, repair = None, None
+    if not shrunk.interrupted:
+        other = _simpler_of_another_class(shrunk, keep, max_states)
+        repair = find_repair(shrunk.best.scenario, fairness=shrunk.best.fairness)
     elapsed = time.monotonic() - started
     files: dict[Path, str] = {}
     if emit_pytest is not None:
@@ -109,6 +112,8 @@ def shrink(
     if json_file is not None:
         data = _json(read.kind, keep, shrunk, dossier, other, repair, elapsed)
         emit(json_file, json.dumps(data, indent=1))
+    if shrunk.interrupted:
+        raise typer.Exit(UNDETERMINED)
 
 
 def _simpler_of_another_class(shrunk: Shrunk, keep: str, limit: int) -> Counterexample | None:
@@ -175,7 +180,9 @@ def _print(
             f"\nA simpler one of another class exists: {other.classification}, {_size(other)} "
             f"(--keep any)"
         )
-    if repair is None:
+    if shrunk.interrupted:
+        out.print("\nNo repair was looked for.")
+    elif repair is None:
         out.print("\nNo change of rules is known that repairs this scenario.")
     else:
         held = "no timing violates" if best.scenario.endless else "every timing completes"

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from verify.contract.clauses import Clause, clauses_of
 from verify.contract.client import Bounds
 from verify.contract.drills import drill
 from verify.contract.explore import Exploration, Explorer, Finding, replay
 from verify.contract.implementation import Implementation
+from verify.contract.live import live_runs
 from verify.contract.orders import Order
 from verify.contract.reference import Reference
 from verify.contract.report import ClauseResult, ContractReport
 from verify.contract.session import Profile
 from verify.contract.shrink import charged, shrink
+
+UNFAITHFUL: Final = "a copy does otherwise than the context that it was copied from"
+UNREPEATED: Final = (
+    "something was found that the same calls on a new context do not show again: what this "
+    "implementation answers depends on chance, or on what other contexts did"
+)
+SHARED: Final = "what is done to one context shows in another one: instances share state"
+"""What there is to say of an implementation that answers otherwise when it is asked again."""
 
 
 def check_contract(
@@ -48,20 +58,34 @@ def check_contract(
     """
     broken, seen = drill(implementation)
     findings = {key: Finding(deviation, (), Profile(1, 2)) for key, deviation in broken.items()}
-    explorations = []
-    for bound in _possible(implementation, bounds):
-        explorer = Explorer(
-            implementation,
-            order,
-            bound,
-            max_states=max_states,
-            until=(lambda result: bool(result.findings)) if stop_at_first else None,
-            progress=progress,
-        )
-        exploration = explorer.run()
-        explorations.append(exploration)
+    bounds = _possible(implementation, bounds)
+
+    def explored(implementation: Implementation) -> list[Exploration]:
+        return [
+            Explorer(
+                implementation,
+                order,
+                bound,
+                max_states=max_states,
+                until=_stop(implementation, stop_at_first),
+                progress=progress,
+            ).run()
+            for bound in bounds
+        ]
+
+    explorations = explored(implementation)
+    if implementation.copyable and any(each.unrepeated for each in explorations):
+        implementation = implementation.without_copies(UNFAITHFUL)
+        explorations = explored(implementation)
+    for exploration in explorations:
         for finding in _shrunk(implementation, order, exploration):
             _keep_shortest(findings, finding)
+    notes = implementation.notes
+    if any(each.unrepeated for each in explorations):
+        notes = (*notes, UNREPEATED)
+    if not findings:
+        for bound in bounds:
+            notes = (*notes, *_live(implementation, order, bound, findings))
     evidence = Counter(seen)
     for exploration in explorations:
         evidence.update(exploration.evidence)
@@ -74,8 +98,38 @@ def check_contract(
             for clause in clauses_of(order.rule)
         ),
         tuple(explorations),
-        implementation.notes,
+        notes,
     )
+
+
+def _stop(
+    implementation: Implementation, stop_at_first: bool
+) -> Callable[[Exploration], bool] | None:
+    """Say when to stop early: copies that cannot be trusted make all else pointless."""
+    if stop_at_first:
+        return lambda result: bool(result.findings)
+    return (lambda result: result.unrepeated) if implementation.copyable else None
+
+
+def _live(
+    implementation: Implementation, order: Order, bounds: Bounds, findings: dict[str, Finding]
+) -> tuple[str, ...]:
+    """Make the live runs; keep what they find, and return what there is to say of it."""
+    finding = live_runs(implementation, order, bounds)
+    if finding is None:
+        return ()
+    reference, profile = Reference(order, bounds.capacity), finding.profile
+    again = replay(implementation, reference, profile, finding.calls)
+    if not finding.calls:
+        notes: tuple[str, ...] = (SHARED,)
+    elif again is None or again.deviation.clause != finding.deviation.clause:
+        notes = (UNREPEATED,)
+    else:
+        notes = ()
+        small = shrink(again, lambda calls: replay(implementation, reference, profile, calls))
+        finding = charged(small, reference)
+    _keep_shortest(findings, finding)
+    return notes
 
 
 def _possible(implementation: Implementation, bounds: Sequence[Bounds]) -> list[Bounds]:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
+from verify.contract.errors import RAISED
 from verify.contract.implementation import ARGUMENTS, Implementation
 from verify.contract.operations import Operation
 from verify.contract.session import Deviation
@@ -55,7 +56,7 @@ def _construct(implementation: Implementation) -> tuple[int, Deviation | None]:
         rest = {name: value for name, value in wanted.items() if name != "full_stage_capacity"}
         try:
             capacity = implementation.cls(**rest, **implementation.extra).full_stage_capacity
-        except Exception as error:  # whatever is raised, the default is not there
+        except RAISED as error:  # whatever is raised, the default is not there
             return 0, Deviation("construct", "a capacity of 1 unless given", f"raises {error!r}")
         if capacity != 1:
             return 0, Deviation("construct", "a capacity of 1 unless given", f"it is {capacity!r}")
@@ -68,7 +69,7 @@ def _refuses(implementation: Implementation, name: str, value: object) -> Deviat
         _made(implementation, **{name: value})
     except ValueError:
         return None
-    except Exception as error:  # any other exception is not the one that the page names
+    except RAISED as error:  # any other exception is not the one that the page names
         return Deviation("", f"{call} raises ValueError", f"raises {type(error).__name__}: {error}")
     return Deviation("", f"{call} raises ValueError", "it is accepted")
 
@@ -101,7 +102,7 @@ def _frozen(implementation: Implementation) -> tuple[int, Deviation | None]:
         return 0, None
     try:
         ticket = _made(implementation).enqueue_full_stage(operation_id=Operation(0, 0))
-    except Exception:  # the clause on enqueueing reports it
+    except RAISED:  # the clause on enqueueing reports it
         return 0, None
     for name in ("replica_id", "stage_id", "admission_seq", "operation_id", "scope"):
         try:

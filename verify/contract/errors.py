@@ -1,6 +1,11 @@
-"""The one error of this package: input that cannot be checked."""
+"""Errors of this package: input that cannot be checked, and what foreign code may raise."""
 
 from __future__ import annotations
+
+from typing import Final
+
+RAISED: Final = (Exception, SystemExit)
+"""What an implementation's code may raise; code that ends the program gives no right answer."""
 
 
 class ContractInputError(Exception):

@@ -48,6 +48,8 @@ class Exploration:
         Choices at the points that the page leaves open.
     complete
         Whether every position within the bounds was reached, but for those behind a deviation.
+    unrepeated
+        Whether something was found that the same calls on a new context do not show again.
     """
 
     bounds: Bounds
@@ -59,6 +61,7 @@ class Exploration:
     evidence: Counter[str] = field(default_factory=Counter)
     observed: dict[str, str] = field(default_factory=dict)
     complete: bool = True
+    unrepeated: bool = False
 
 
 class _Node(NamedTuple):
@@ -198,10 +201,13 @@ class Explorer:
         known = self.result.findings.get(deviation.clause)
         if known is not None and len(known.calls) <= len(path):
             return
-        seen_again = self.replay(path)
-        if seen_again is not None and seen_again.deviation.clause == deviation.clause:
-            self._keep(seen_again)
-        elif known is None:
+        for calls in (path, made) if known is None else (path,):
+            again = self.replay(calls)
+            if again is not None and again.deviation.clause == deviation.clause:
+                self._keep(again)
+                return
+        if known is None:
+            self.result.unrepeated = True
             self._keep(Finding(deviation, made, self._profile))
 
     def _keep(self, finding: Finding) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from verify.contract.clauses import CLAUSES
 from verify.contract.cloning import clone
-from verify.contract.errors import ContractInputError
+from verify.contract.errors import RAISED, ContractInputError
 
 ARGUMENTS: Final = ("replica_id", "stage_id", "ep_size", "full_stage_capacity")
 """Constructor arguments of PROTOCOL.md section 2."""
@@ -19,6 +19,7 @@ ARGUMENTS: Final = ("replica_id", "stage_id", "ep_size", "full_stage_capacity")
 _OPTIONAL: Final = frozenset({"full_stage_capacity"})
 _MEMBERS: Final = frozenset(name for clause in CLAUSES for name in clause.needs)
 _ABSENT: Final = object()
+_REPLAYED: Final = "cannot be copied ({}): states are replayed, call by call"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Implementation:
         What had to be done to load it.
     others
         Constructor arguments beyond :data:`ARGUMENTS` that may be given.
-    copyable
-        Whether its instances can be copied; if not, their calls are made again on new ones.
+    uncopied
+        Why its instances cannot be copied, so that their calls are made again on new ones; empty
+        if they can.
     """
 
     name: str
@@ -56,7 +58,17 @@ class Implementation:
     extra: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
-    copyable: bool = True
+    uncopied: str = ""
+
+    @property
+    def copyable(self) -> bool:
+        """Whether its instances can be copied."""
+        return not self.uncopied
+
+    def without_copies(self, why: str) -> Implementation:
+        """Return the same implementation, its calls to be made again instead of copying it."""
+        note = _REPLAYED.format(why)
+        return dataclasses.replace(self, uncopied=why, notes=(*self.notes, note))
 
     @property
     def takes_rule(self) -> bool:
@@ -104,29 +116,36 @@ def describe(
     draft = Implementation(name, cls, arguments, frozenset(), None, None, extra, notes)
     try:
         context = draft.build(capacity=1, ep_size=1)
-    except Exception as error:
+    except RAISED as error:
         raise ContractInputError(
             f"{name}: the constructor refuses replica_id=0, stage_id=0, ep_size=1 with capacity 1: "
             f"{type(error).__name__}: {error}; expected a context (PROTOCOL.md section 2)"
         ) from error
-    try:
-        clone(context, {id(value): value for value in extra.values()})
-        copyable = True
-    except Exception as error:
-        copyable = False
-        notes = (*notes, f"cannot be copied ({error}): states are replayed, call by call")
+    uncopied = _why_not_copied(context, extra)
+    if uncopied:
+        notes = (*notes, _REPLAYED.format(uncopied))
     members = {member for member in _MEMBERS if _has(context, member)}
     if "full_stage_capacity" not in arguments:
         members.discard("full_stage_capacity")
     return dataclasses.replace(
         draft,
         members=frozenset(members),
-        full_stage_world=_constant(module, cls, context, "FULL_STAGE_WORLD"),
-        ep_wave=_constant(module, cls, context, "EP_WAVE"),
-        copyable=copyable,
+        full_stage_world=_constant(module, draft, "FULL_STAGE_WORLD"),
+        ep_wave=_constant(module, draft, "EP_WAVE"),
+        uncopied=uncopied,
         notes=notes,
         others=frozenset(inspect.signature(cls).parameters) - set(ARGUMENTS),
     )
+
+
+def _why_not_copied(context: Any, extra: Mapping[str, Any]) -> str:
+    try:
+        twin = clone(context, {id(value): value for value in extra.values()})
+    except RAISED as error:
+        return str(error) or type(error).__name__
+    if twin is context:
+        return "its copy is the context itself"
+    return "" if type(twin) is type(context) else f"its copy is a {type(twin).__name__}"
 
 
 def _arguments(name: str, cls: type[Any], extra: Mapping[str, Any]) -> frozenset[str]:
@@ -155,19 +174,19 @@ def _arguments(name: str, cls: type[Any], extra: Mapping[str, Any]) -> frozenset
 def _has(context: object, member: str) -> bool:
     try:
         return getattr(context, member, _ABSENT) is not _ABSENT
-    except Exception:  # a property that raises is there, and its clauses will say how it fails
+    except RAISED:  # a property that raises is there, and its clauses will say how it fails
         return True
 
 
-def _constant(module: ModuleType, cls: type[Any], context: Any, name: str) -> Any:
+def _constant(module: ModuleType, draft: Implementation, name: str) -> Any:
     """Read the constant of the class's module, else of a ticket minted for it; None without."""
-    value = getattr(module, name, getattr(cls, name, _ABSENT))
+    value = getattr(module, name, getattr(draft.cls, name, _ABSENT))
     if value is not _ABSENT:
         return value
     try:
-        probe = clone(context, {})
+        probe = draft.build(capacity=1, ep_size=1)
         if name == "EP_WAVE":
             return probe.enqueue_ep_wave(operation_id="probe", participant_ep_ids=(0,)).scope
         return probe.enqueue_full_stage(operation_id="probe").scope
-    except Exception:  # then no ticket will have the scope, and the clauses on minting say so
+    except RAISED:  # then no ticket will have the scope, and the clauses on minting say so
         return None

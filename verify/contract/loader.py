@@ -18,10 +18,13 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-from verify.contract.errors import ContractInputError
+from verify.contract.errors import RAISED, ContractInputError
 from verify.contract.implementation import Implementation, describe
+
+_NAMED: Final = 8
+"""Classes that an error names."""
 
 
 def load(name: str, extra: Mapping[str, Any] | None = None) -> Implementation:
@@ -52,11 +55,22 @@ def load(name: str, extra: Mapping[str, Any] | None = None) -> Implementation:
         module, notes = _import_by_name(where), ()
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
-        known = [key for key, value in vars(module).items() if isinstance(value, type)]
+        instead = "" if cls is None else f" (but a {type(cls).__name__} of this name)"
         raise ContractInputError(
-            f"{where} has no class {class_name!r}; its classes: {', '.join(known) or 'none'}"
+            f"{where} has no class {class_name!r}{instead}; its classes: {_classes_of(module)}"
         )
     return describe(name, cls, module, extra, notes)
+
+
+def _classes_of(module: ModuleType) -> str:
+    """Name the first classes that a module defines itself."""
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    named = ", ".join(own[:_NAMED]) or "none"
+    return named if len(own) <= _NAMED else f"{named} and {len(own) - _NAMED} more"
 
 
 def _file_of(where: str) -> Path | None:
@@ -76,7 +90,7 @@ def _file_of(where: str) -> Path | None:
 def _import_by_name(where: str) -> ModuleType:
     try:
         return importlib.import_module(where)
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise ContractInputError(
             f"cannot import {where}: {type(error).__name__}: {error}; write FILE.py:Class or a "
             f"module that Python finds"
@@ -91,7 +105,7 @@ class IsolatedPackage:
         self.root, self.module_name = _root_of(path)
         self._private: dict[str, ModuleType] = {}
         self._tops = _names_in(self.root)
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        self._builtins = {**vars(builtins), "__import__": self._import, "print": _print_aside}
         self._bare_parents = False
 
     def load(self) -> tuple[ModuleType, tuple[str, ...]]:
@@ -108,13 +122,13 @@ class IsolatedPackage:
             if "." not in self.module_name:
                 raise self._cannot(error) from error
             reason = str(error)
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             raise self._cannot(error) from error
         self._private.clear()
         self._bare_parents = True
         try:
             module = self._load()
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             raise self._cannot(error) from error
         return module, (f"loaded without running its packages' __init__.py ({reason})",)
 
@@ -170,6 +184,11 @@ class IsolatedPackage:
     def _take_out(self) -> dict[str, ModuleType]:
         names = [name for name in sys.modules if name.split(".")[0] in self._tops]
         return {name: sys.modules.pop(name) for name in names}
+
+
+def _print_aside(*values: object, **given: Any) -> None:
+    """Print to standard error, so that standard output holds results only."""
+    print(*values, **{"file": sys.stderr, **given})
 
 
 class _Finder(MetaPathFinder):

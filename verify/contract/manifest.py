@@ -39,6 +39,22 @@ class Manifest:
         """Return the expected verdict of a clause; ``holds`` unless named."""
         return self.clauses.get(clause_id, "holds")
 
+    def require_clauses_of(self, rule: str) -> None:
+        """Refuse a clause that is none of a rule's contract: no test would ever look at it.
+
+        Raises
+        ------
+        ContractInputError
+            Naming the clause and the rules that have it.
+        """
+        for name in self.clauses:
+            rules = CLAUSE_BY_ID[name].rules
+            if rule not in rules:
+                raise ContractInputError(
+                    f"{self.source}: [clauses] names {name}, which is no clause of {rule} but of "
+                    f"{', '.join(rules)}; take it out"
+                )
+
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest.

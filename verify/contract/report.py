@@ -59,7 +59,7 @@ class ClauseResult:
         if self.status == "missing":
             return f"missing: {', '.join(self.missing)}"
         if self.status == "unreached":
-            return "never reached within these bounds; raise them"
+            return "never reached: raise the bounds, or mend what is violated first"
         if self.finding is None:
             return ""
         deviation, calls = self.finding.deviation, format_calls(self.finding.calls)

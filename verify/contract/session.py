@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from verify.contract.cloning import clone
+from verify.contract.errors import RAISED
 from verify.contract.implementation import Implementation
 from verify.contract.operations import (
     FOREIGN,
@@ -191,14 +193,14 @@ class Session:
         self.history = (self.history, call)
         try:
             tickets = [self._ticket(operation, call.oddity) for operation in call.tickets]
-        except Exception:  # a ticket class that refuses the alteration leaves nothing to test
+        except RAISED:  # a ticket class that refuses the alteration leaves nothing to test
             self.evidence[expectation.clause] += 1
             return None
         try:
-            result = self._invoke(call, tickets)
+            result = _at_once(self._invoke(call, tickets))
         except ValueError as error:
             return self._failed(call, expectation, error)
-        except Exception as error:  # any other exception breaks the clause that it stands in for
+        except RAISED as error:  # any other exception breaks the clause that it stands in for
             return Deviation(
                 self._blamed(call, expectation),
                 _outcome_text(expectation),
@@ -413,7 +415,7 @@ class Session:
         context = self.context
         try:
             shown = [getattr(context, name) for name in self._properties]
-        except Exception:  # shown as values, so that the comparison names the clause
+        except RAISED:  # shown as values, so that the comparison names the clause
             shown = [_tried(context, name) for name in self._properties]
         if len(shown) == len(_VIEW):
             view = shown
@@ -422,12 +424,12 @@ class Session:
             view = [by_name.get(name) for name in _VIEW]
         for at, kind in ((_QUEUED, list), (_PARTICIPANTS, tuple)):
             if view[at] is not None and type(view[at]) not in (kind, str):
-                view[at] = kind(view[at])
+                view[at] = _listed(kind, view[at])
         asks = [getattr(context, name) for name in self._asks]
         for ticket in self._known():
             try:
                 view += [ask(ticket) for ask in asks]
-            except Exception:  # these questions never raise; the text makes the difference seen
+            except RAISED:  # these questions never raise; the text makes the difference seen
                 view += [_asked(ask, ticket) for ask in asks]
         return view
 
@@ -556,6 +558,16 @@ class Session:
             ),
         }
 
+    def newly_made(self) -> Deviation | None:
+        """Compare the view of a context without calls: it shows nothing of any earlier one."""
+        shown = dict(zip(_VIEW, self._view, strict=False))
+        wanted = {"is_idle": True, "forward_group_sealed": False, "queued_tickets": []}
+        for name, value in wanted.items():
+            if self._has(name) and shown[name] != value:
+                expected = f"a new context, whatever was done to others: {name} {value!r}"
+                return Deviation("idle", expected, _shown(shown[name]))
+        return None
+
     # ---------------------------------------------------------------- liveness
 
     def drain(self) -> Deviation | None:
@@ -570,14 +582,15 @@ class Session:
             while active or queue:
                 for ticket in active:
                     context.release(ticket)
-                active = [ticket for ticket in queue if context.try_acquire(ticket)]
+                active = [t for t in queue if _at_once(context.try_acquire(t))]
                 queue = [ticket for ticket in queue if ticket not in active]
                 if queue and not active:
                     return Deviation("drains", expected, f"never admitted: {_fifo_text(queue)}")
-        except Exception as error:  # whatever is raised, the queue is not emptied
+            idle = context.is_idle if self._has("is_idle") else True
+        except RAISED as error:  # whatever is raised, the queue is not emptied
             return Deviation("drains", expected, f"raises {type(error).__name__}: {error}")
-        if self._has("is_idle") and context.is_idle is not True:
-            return Deviation("drains", "idle once everything is released", "is_idle False")
+        if idle is not True:
+            return Deviation("drains", "idle once everything is released", f"is_idle {idle!r}")
         self.evidence["drains"] += 1
         return self._next_group()
 
@@ -591,7 +604,7 @@ class Session:
             ticket = self.context.enqueue_full_stage(operation_id=_NEXT)
             self.context.try_acquire(ticket)
             group = self.context.bind_forward_group(ticket)
-        except Exception as error:  # the drained context must serve a new owner like a new one
+        except RAISED as error:  # the drained context must serve a new owner like a new one
             return Deviation("drains", expected, f"raises {type(error).__name__}: {error}")
         if group in self._groups:
             return Deviation("group_fresh", expected, f"after draining, it gets {group!r}")
@@ -624,17 +637,24 @@ def alter(ticket: Any, change: Mapping[str, Any]) -> Any:
     return twin
 
 
+def _listed(kind: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return kind(value)
+    except RAISED:  # no sequence: shown as it is, so that the comparison names the clause
+        return value
+
+
 def _tried(context: Any, name: str) -> Any:
     try:
         return getattr(context, name)
-    except Exception as error:  # a property that raises is shown as such
+    except RAISED as error:  # a property that raises is shown as such
         return f"raises {type(error).__name__}: {error}"
 
 
 def _asked(ask: Callable[[Any], Any], ticket: Any) -> Any:
     try:
         return ask(ticket)
-    except Exception as error:  # these questions never raise; the text makes the difference seen
+    except RAISED as error:  # these questions never raise; the text makes the difference seen
         return f"raises {type(error).__name__}: {error}"
 
 
@@ -664,6 +684,15 @@ def _outcome_text(expectation: Expectation) -> str:
         "error": "raises ValueError",
         "open": "returns or raises ValueError",
     }[expectation.outcome]
+
+
+def _at_once(result: Any) -> Any:
+    """Refuse a result that would have to be awaited or run; nothing of it has happened yet."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result):
+        if hasattr(result, "close"):
+            result.close()
+        raise TypeError(f"returned a {type(result).__name__}; expected the result itself")
+    return result
 
 
 def _returned(result: Any) -> str:

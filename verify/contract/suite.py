@@ -22,6 +22,10 @@ _SCENARIO_CHECK = "verify.cli.contexts"
 """Module that explores scenarios over a foreign context; imported only when one is named."""
 
 
+_loaded = cache(load)
+"""Each implementation is loaded once per session."""
+
+
 @cache
 def contract_report(impl: str, rule: str, max_tickets: int) -> ContractReport:
     """Check an implementation once per session.
@@ -32,7 +36,7 @@ def contract_report(impl: str, rule: str, max_tickets: int) -> ContractReport:
         If it cannot be loaded.
     """
     bounds = [Bounds(max_tickets), Bounds(min(max_tickets, 3), 2, 1, 1, 1)]
-    return check_contract(load(impl), ORDERS[rule], bounds)
+    return check_contract(_loaded(impl), ORDERS[rule], bounds)
 
 
 class AdmissionContract:
@@ -95,8 +99,12 @@ class _Suite:
                 f"unknown rule {self.rule!r}; expected one of: {', '.join(ORDERS)}"
             )
         self.max_tickets = config.getoption("--admission-max-tickets") or cls.max_tickets
+        if self.max_tickets < 1:
+            raise ContractInputError(f"max_tickets must be at least 1, got {self.max_tickets}")
         named = config.getoption("--admission-manifest") or cls.manifest
         self.manifest = self._manifest(named, (folder, config.rootpath))
+        self.manifest.require_clauses_of(self.rule)
+        _loaded(self.impl)  # one error for all clauses, if it cannot be loaded
 
     def _located(self, impl: str) -> str:
         where, _, class_name = impl.rpartition(":")

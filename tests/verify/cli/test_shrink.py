@@ -195,11 +195,3 @@ def test_a_witness_takes_no_other_scenario(program, tmp_path):
     done = program("simulate", witness, "--admission", "ep_ordered")
     assert done.code == 2
     assert "leave out --admission" in done.err
-
-
-def test_an_event_log_needs_one_replica_with_lanes(program, tmp_path):
-    log = tmp_path / "run.jsonl"
-    done = program("simulate", "--architecture", "pdd", "--requests", "4", "--events", log)
-    assert done.code == 2
-    assert "--events" in done.err
-    assert not log.exists()

@@ -126,3 +126,34 @@ def test_a_kept_test_of_ones_own_rule_moves_with_it_and_notices_its_repair(
     assert wrong.returncode == 1
     stale = program("replay", json.loads(result.read_text())["path"])
     assert stale.code in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("run", "classification", "shape"),
+    [
+        ("--lanes 4 --stages 2 --admission strict_fifo", "circular_wait", (2, 2, [1, 2])),
+        (
+            "--lanes 4 --stages 1 --arrivals poisson:60 --seed 1 --rooms shared --decode 3",
+            "stranded_rendezvous",
+            (3, 1, [1, 1, 1]),
+        ),
+    ],
+)
+def test_the_stuck_replica_of_a_disaggregated_run_is_shrunk(
+    program: Program, tmp_path: Path, run: str, classification: str, shape: tuple[object, ...]
+):
+    log = tmp_path / "run.jsonl"
+    pdd = "--architecture pdd --layers 3 --requests 24"
+    assert program("simulate", *pdd.split(" "), *run.split(" "), "--events", log).code == 1
+    data = json.loads(program("shrink", log, "--json", "-").out)
+    assert data["origin"]["classification"] == data["classification"] == classification
+    scenario = data["scenario"]
+    assert (scenario["lanes"], scenario["stages"], scenario["batches"]) == shape
+
+
+def test_pd_af_has_no_log_of_one_replica_and_says_why(program: Program, tmp_path: Path):
+    log = tmp_path / "run.jsonl"
+    shape = "--architecture pd-af --lanes 1 --stages 1 --layers 2 --requests 4"
+    done = program("simulate", *shape.split(" "), "--events", log)
+    assert (done.code, "in another cluster" in done.err) == (2, True)
+    assert not log.exists()

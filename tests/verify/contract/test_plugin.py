@@ -65,12 +65,31 @@ def test_the_command_line_chooses_implementation_and_rule(run):
         ('[clauses]\nAC-99 = "violated"\n', "AC-99"),
         ('[clauses]\nAC-01 = "maybe"\n', "maybe"),
         ('[claims]\nx = "holds"\n', "claims"),
+        (
+            '[clauses]\nAC-54 = "violated"\n',
+            "AC-54, which is no clause of ep_ordered but of strict_",
+        ),
     ],
 )
 def test_a_wrong_manifest_is_an_error(run, manifest, message):
     result = run("third", manifest=manifest)
     assert result.ret != 0
     assert message in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--admission-impl", "nowhere.py:C"), "there is no file nowhere.py"),
+        (("--admission-rule", "fifo"), "unknown rule 'fifo'"),
+        (("--admission-max-tickets", "-3"), "max_tickets must be at least 1, got -3"),
+        (("--admission-manifest", "nowhere.toml"), "cannot read nowhere.toml"),
+    ],
+)
+def test_wrong_options_are_one_error(run, options, message):
+    result = run("third", options=options)
+    result.assert_outcomes(errors=1)
+    assert message in result.stdout.str()
 
 
 def test_the_plugin_costs_an_unconcerned_session_next_to_nothing():
