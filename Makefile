@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 REPORTS := $(basename $(notdir $(filter-out reports/__init__.py,$(wildcard reports/*.py))))
 
-.PHONY: setup check test test-heavy lint bench reports clean
+.PHONY: setup check test test-heavy lint bench mutation reports clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/frontier-verify bench --report reports
+
+mutation: setup
+	$(BIN)/python -m reports.mutation
 
 reports: setup
 	set -e; for page in $(REPORTS); do $(BIN)/python -m reports.$$page; done

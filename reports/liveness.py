@@ -60,6 +60,11 @@ LARGE: Final[dict[str, Mapping[str, Any]]] = {
     "3 lanes x 2 stages": {"lanes": 3, "stages": 2},
     "4 lanes x 2 stages": {"lanes": 4, "stages": 2},
     "3 lanes x 3 stages": {"lanes": 3, "stages": 3},
+    "3 lanes x 3 stages, first requests at any time": {
+        "lanes": 3,
+        "stages": 3,
+        "arrivals": "open",
+    },
 }
 """Shapes that hold, with ``withdraw_joined`` and without ties."""
 

@@ -18,8 +18,8 @@ from verify.contract.orders import Order
 from verify.contract.reference import ContextState, Reference
 from verify.contract.shrink import shrink
 
-_MOST_STATES: Final = 4000
-"""Positions to explore for a shorter sequence; beyond them the shrunk one stays."""
+_MOST_STATES: Final = 3000
+"""Positions to explore in all for a shorter sequence; beyond them the shrunk one stays."""
 
 
 def shortest(finding: Finding, implementation: Implementation, order: Order) -> Finding:
@@ -35,25 +35,28 @@ def shortest(finding: Finding, implementation: Implementation, order: Order) -> 
         return replay(implementation, reference, finding.profile, calls)
 
     finding = shrink(finding, again)
-    largest = _bounds(finding, reference)
+    largest, left = _bounds(finding, reference), _MOST_STATES
     for tickets in range(1, largest.max_tickets + 1):
+        if left <= 0:
+            break
         bounds = largest._replace(max_tickets=tickets, waves=min(largest.waves, tickets))
-        found = _explored(finding, implementation, order, bounds)
+        explored = _explored(finding, implementation, order, bounds, left)
+        left -= explored.states
+        found = explored.findings.get(finding.deviation.clause)
         if found is not None:
             finding = min(finding, shrink(found, again), key=lambda each: len(each.calls))
     return finding
 
 
 def _explored(
-    finding: Finding, implementation: Implementation, order: Order, bounds: Bounds
-) -> Finding | None:
+    finding: Finding, implementation: Implementation, order: Order, bounds: Bounds, states: int
+) -> Exploration:
     clause, length = finding.deviation.clause, len(finding.calls)
 
     def done(result: Exploration) -> bool:
         return clause in result.findings or result.depth >= length - 1
 
-    explorer = Explorer(implementation, order, bounds, max_states=_MOST_STATES, until=done)
-    return explorer.run().findings.get(clause)
+    return Explorer(implementation, order, bounds, max_states=states, until=done).run()
 
 
 def _bounds(finding: Finding, reference: Reference) -> Bounds:
