@@ -123,7 +123,7 @@ LIBRARY = "import json\nclass Mine:\n    def __init__(self):\n        json.loads
 
 
 def test_a_rule_whose_class_needs_arguments_is_told_so_without_a_line_of_ours(tmp_path):
-    with pytest.raises(ScenarioError, match="constructible without arguments.*'k'") as raised:
+    with pytest.raises(ScenarioError, match=r"constructible without arguments.*'k'") as raised:
         Scenario.of({"admission": reference(tmp_path, NEEDS)})
     assert "line" not in str(raised.value).replace("mine.py", "")
 
