@@ -21,8 +21,11 @@ from verify.contract.cloning import clone
 from verify.contract.errors import RAISED, ContractInputError
 from verify.contract.implementation import Implementation
 from verify.contract.loader import load
+from verify.contract.memory import memory
 
 _NEEDED: Final = ("enqueue_full_stage", "try_acquire", "release")
+_SEALED: Final = "forward_group_sealed"
+_JOINABLE: Final = "joinable_forward_group_id"
 
 
 @runtime_checkable
@@ -53,6 +56,23 @@ class LiveSnapshot(ContextSnapshot):
     context: Any
     shown: _Shown
     tickets: Mapping[Hashable, Any]
+    group: Any
+
+
+class RememberingSnapshot(LiveSnapshot):
+    """A snapshot of a context that does not show all of its state: equal if all it holds is."""
+
+    memory: Hashable
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RememberingSnapshot)
+            and tuple.__eq__(self, other)
+            and self.memory == other.memory
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple.__hash__(self), self.memory))
 
 
 @cache
@@ -109,6 +129,16 @@ def make_contexts(name: str, config: ReplicaConfig) -> list[ForeignContext]:
     ]
 
 
+def hidden(implementation: Implementation) -> tuple[str, ...]:
+    """Members whose lack keeps a part of the state from being seen.
+
+    States of such a context are told apart by all that an instance holds (:func:`memory`).
+    """
+    shows = ("queued_tickets", "is_active")
+    binds = "bind_forward_group" in implementation.members
+    return implementation.lacks((*shows, _SEALED) if binds else shows)
+
+
 def shortcomings(implementation: Implementation) -> tuple[str, ...]:
     """Say how a replica runs over a context that lacks the newest members."""
     members, notes = implementation.members, list(implementation.notes)
@@ -116,14 +146,28 @@ def shortcomings(implementation: Implementation) -> tuple[str, ...]:
         notes.append("takes no full_stage_capacity: every stage has the capacity 1")
     if "bind_forward_group" not in members:
         notes.append("has no bind_forward_group: no forward group is bound")
-    if "forward_group_sealed" not in members:
-        notes.append("has no forward_group_sealed: no group counts as sealed")
+    if _SEALED not in members:
+        seals = "bind_forward_group" in members and _JOINABLE in members
+        notes.append(
+            f"has no {_SEALED}: "
+            + (
+                f"a bound group counts as sealed once {_JOINABLE} shows another"
+                if seals
+                else "no group counts as sealed"
+            )
+        )
     if "replace_full_stage_owners_with_ep_wave" not in members:
         notes.append("has no replace_full_stage_owners_with_ep_wave: a wave of several fails")
     if "replace_ep_wave_with_full_stage_owners" not in members:
         notes.append(
             "has no replace_ep_wave_with_full_stage_owners: a wave of one returns by "
             "transition_active_scope"
+        )
+    unseen = hidden(implementation)
+    if unseen:
+        notes.append(
+            f"does not show all of its state without {', '.join(unseen)}: states are told apart by "
+            f"all that its instances hold, which makes them more"
         )
     return tuple(notes)
 
@@ -157,8 +201,10 @@ class ForeignContext:
         self._tickets: dict[Hashable, Any] = {}
         self._active: set[Hashable] = set()
         self._bound = False
+        self._group: Any = None
+        self._hidden = bool(hidden(implementation))
         self._snapshot: LiveSnapshot | None = None
-        self._seen: dict[ContextSnapshot, LiveSnapshot] = {}
+        self._seen: dict[tuple[ContextSnapshot, Hashable], LiveSnapshot] = {}
         try:
             self._shown = self._look()
         except ValueError as error:
@@ -196,7 +242,7 @@ class ForeignContext:
         if "bind_forward_group" not in self._members:
             return 0
         group: int = self._change(lambda context: _plain(context.bind_forward_group(ticket)))
-        self._bound = True
+        self._bound, self._group = True, group
         self._shown = self._look()
         return group
 
@@ -296,10 +342,8 @@ class ForeignContext:
         """
         try:
             active, queued = self._read_active(), self._read_queued()
-            sealed = "forward_group_sealed" in self._members and bool(
-                self._context.forward_group_sealed
-            )
             self._bound = self._bound and bool(active)
+            sealed = self._read_sealed()
             entries = tuple(sorted(map(self._entry, active))), tuple(map(self._entry, queued))
             hash(entries)
         except RAISED as error:
@@ -307,6 +351,14 @@ class ForeignContext:
                 f"what the context shows cannot be read ({type(error).__name__}: {error})"
             ) from error
         return _Shown(active, queued, ContextSnapshot(*entries, self._bound, sealed))
+
+    def _read_sealed(self) -> bool:
+        """Whether the bound group takes no more owners: what may be joined then is the next."""
+        if _SEALED in self._members:
+            return bool(self._context.forward_group_sealed)
+        if not self._bound or _JOINABLE not in self._members:
+            return False
+        return bool(self._context.joinable_forward_group_id != self._group)
 
     def _read_queued(self) -> tuple[Any, ...]:
         if "queued_tickets" in self._members:
@@ -346,13 +398,25 @@ class ForeignContext:
         """Return what the public API shows, with the live context behind it."""
         if self._snapshot is not None:
             return self._snapshot
-        known = self._seen.get(self._shown.state)
+        state, held = self._shown.state, self._held()
+        known = self._seen.get((state, held))
         if known is None:
-            known = LiveSnapshot(*self._shown.state)
+            if self._hidden:
+                known = RememberingSnapshot(*state)
+                known.memory = held
+            else:
+                known = LiveSnapshot(*state)
             known.context, known.tickets = self._copy(), dict(self._tickets)
-            known.shown = self._shown
-            self._seen[self._shown.state] = known
+            known.shown, known.group = self._shown, self._group
+            self._seen[state, held] = known
         return known
+
+    def _held(self) -> Hashable:
+        """All that the context and its live tickets hold, if what is shown does not say it all."""
+        if not self._hidden:
+            return None
+        held = (self._context, self._tickets, self._group if self._bound else None)
+        return memory(held, self._implementation.extra.values())
 
     def _entry(self, ticket: Any) -> tuple[str, Any]:
         wave = ticket.scope == self._implementation.ep_wave
@@ -365,7 +429,7 @@ class ForeignContext:
         self._snapshot, self._context, self._shown = snapshot, snapshot.context, snapshot.shown
         self._tickets = dict(snapshot.tickets)
         self._active = {operation for _, operation in snapshot.active}
-        self._bound = snapshot.bound
+        self._bound, self._group = snapshot.bound, snapshot.group
         return dict(snapshot.tickets)
 
     # ---------------------------------------------------------------- explanations

@@ -85,6 +85,11 @@ class GroupScenario:
         return is_own_rule(self.admission)
 
     @property
+    def context_hides(self) -> tuple[str, ...]:
+        """Nothing: the context is the core's."""
+        return ()
+
+    @property
     def context_notes(self) -> tuple[str, ...]:
         """What PROTOCOL.md section 7 leaves open, and how it is taken here."""
         if admission_rule(self.admission).ticket_at == "arrival":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import traceback
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -93,9 +94,28 @@ class OwnStandInRule:
 
 
 def _raised(reference: str, error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(frame.filename).name}, line {frame.lineno}"
-    return f"{reference} raised {type(error).__name__}: {error} ({where})"
+    """Say what was raised, and by which line of the rule's own file, if any of it ran."""
+    file = Path(reference.rpartition(":")[0])
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == file]
+    where = f" ({file.name}, line {lines[-1]})" if lines else ""
+    return f"{reference} raised {type(error).__name__}: {error}{where}"
+
+
+def _made(reference: str, found: Any) -> Any:
+    """Return an object as it is; of a class, an instance made without arguments."""
+    if not isinstance(found, type):
+        return found
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise RuleError(
+            f"{reference} must be constructible without arguments, but its constructor has "
+            f"{error}; give it a default, or name an instance instead of the class"
+        ) from None
+    except ValueError:  # a class without a signature to read, so that calling it will show
+        pass
+    return found()
 
 
 @cache
@@ -111,13 +131,14 @@ def _load(reference: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        found = getattr(module, attribute)
-        return found() if isinstance(found, type) else found
-    except AttributeError:
-        names = ", ".join(name for name in vars(module) if not name.startswith("_"))
-        raise RuleError(f"{file} has no {attribute!r}; it defines: {names or 'nothing'}") from None
+        if hasattr(module, attribute):
+            return _made(reference, getattr(module, attribute))
+    except RuleError:
+        raise
     except Exception as error:
         raise RuleError(_raised(reference, error)) from error
+    names = ", ".join(name for name in vars(module) if not name.startswith("_"))
+    raise RuleError(f"{file} has no {attribute!r}; it defines: {names or 'nothing'}")
 
 
 def _named(kind: str, name: object, known: Mapping[str, T]) -> T:

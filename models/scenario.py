@@ -17,7 +17,7 @@ from frontier.stale import (
     InterruptibleReplica,
 )
 from frontier.workload import FiniteWorkload
-from models.contexts import implementation_of, make_contexts, shortcomings
+from models.contexts import hidden, implementation_of, make_contexts, shortcomings
 from models.rules import RuleError, admission_rule, is_own_rule, room_rule, stand_in_rule
 from verify.contract.errors import ContractInputError
 
@@ -217,6 +217,13 @@ class Scenario:
     def runs_foreign_code(self) -> bool:
         """Whether a rule or context from outside the core takes part."""
         return self.context is not None or any(map(is_own_rule, (self.admission, self.stand_in)))
+
+    @property
+    def context_hides(self) -> tuple[str, ...]:
+        """Members that the foreign context lacks, so that its state is not seen whole."""
+        if self.context is None:
+            return ()
+        return hidden(implementation_of(self.context, admission_rule(self.admission)))
 
     @property
     def context_notes(self) -> tuple[str, ...]:

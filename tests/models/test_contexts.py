@@ -6,8 +6,9 @@ import pytest
 
 from models.catalogue import find_case
 from models.scenario import Scenario, ScenarioError
-from tests.verify.contract.samples import foreign
+from tests.verify.contract.samples import foreign, without
 from verify.cli.checking import check_scenario
+from verify.cli.errors import EngineDisagreementError
 
 OWN = "frontier.context:StageExecutionContext"
 
@@ -83,3 +84,47 @@ def test_an_error_that_is_no_value_error_is_a_failing_state(tmp_path):
 def test_a_context_that_cannot_be_run_is_said_plainly(values, message):
     with pytest.raises(ScenarioError, match=message):
         Scenario.of(values)
+
+
+SEAL = ("forward_group_sealed", "joinable_forward_group_id")
+
+
+@pytest.mark.parametrize("members", [SEAL[:1], SEAL, ("queued_tickets", "is_active", *SEAL)])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("admission", ["ep_ordered", "strict_fifo"])
+def test_a_context_that_hides_its_seal_gets_the_verdict_of_one_that_shows_it(
+    tmp_path, members, ties, admission
+):
+    scenario = Scenario(admission=admission, ties=ties)
+    hiding = replace(scenario, context=without(tmp_path, *members))
+    found, shown = outcome(hiding), outcome(scenario)
+    for name in ("verdict", "violation", "classification", "depth"):
+        assert found[name] == shown[name], name
+    if members == SEAL[:1]:  # what may be joined tells the seal, which refusals are named by
+        assert found["reached"] == shown["reached"]
+    assert found["states"] >= shown["states"]
+    assert any("has no forward_group_sealed" in note for note in hiding.context_notes)
+
+
+FORGETFUL = """
+from frontier.context import EP_WAVE, FULL_STAGE_WORLD, StageExecutionContext
+asked = []
+class Mine(StageExecutionContext):
+    {hidden}
+    def try_acquire(self, ticket):
+        asked.append(ticket)
+        return len(asked) % 4 > 0 and super().try_acquire(ticket)
+"""
+
+
+@pytest.mark.parametrize("hidden", ["forward_group_sealed = property()", "pass"])
+def test_what_is_missing_is_named_before_the_code_is_accused(tmp_path, hidden):
+    path = tmp_path / "mine.py"
+    path.write_text(FORGETFUL.format(hidden=hidden))
+    with pytest.raises(EngineDisagreementError, match="does not replay") as raised:
+        check_scenario(Scenario(context=f"{path}:Mine"))
+    text = str(raised.value)
+    assert "note: the context is given the rule" in text
+    named = "likely cause is that the context has no forward_group_sealed"
+    assert (named in text) == (hidden != "pass")
+    assert named not in text or text.index(named) < text.index("answers otherwise")

@@ -116,3 +116,28 @@ class Mine:
 """
     verdict, *_ = counts(admission=reference(tmp_path, text))
     assert verdict == "undetermined"
+
+
+NEEDS = "class Mine:\n    def __init__(self, k): pass\n    def blockers(self, t, q, a): return []\n"
+LIBRARY = "import json\nclass Mine:\n    def __init__(self):\n        json.loads('no')\n"
+
+
+def test_a_rule_whose_class_needs_arguments_is_told_so_without_a_line_of_ours(tmp_path):
+    with pytest.raises(ScenarioError, match=r"constructible without arguments.*'k'") as raised:
+        Scenario.of({"admission": reference(tmp_path, NEEDS)})
+    assert "line" not in str(raised.value).replace("mine.py", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [(LIBRARY, r"\(mine.py, line 4\)"), ("class Mine:\n  def\n", r"\(mine.py, line 2\)$")],
+)
+def test_the_line_is_one_of_the_rules_own_file(tmp_path, text, where):
+    with pytest.raises(ScenarioError, match=where):
+        Scenario.of({"admission": reference(tmp_path, text)})
+
+
+def test_an_attribute_error_of_the_rules_own_is_no_missing_name(tmp_path):
+    text = "class Mine:\n    def __init__(self): self.nowhere.at\n"
+    with pytest.raises(ScenarioError, match=r"no attribute 'nowhere' \(mine.py, line 2\)"):
+        Scenario.of({"admission": reference(tmp_path, text)})

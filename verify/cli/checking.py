@@ -328,7 +328,7 @@ def check_scenario(
             result, liveness, findings = _with_liveness(scenario, question, result, look)
             controls = _controls(model, liveness, look)
         if isinstance(result.verdict, Holds) and scenario.runs_foreign_code:
-            result = _confirmed_live(model, result, look)
+            result = _confirmed_live(model, result, look, scenario.context_hides)
     except (LimitReachedError, KeyboardInterrupt) as error:
         result, liveness, findings = _not_judged(result, str(error) or INTERRUPTED), None, {}
     verdict = result.verdict
@@ -345,7 +345,10 @@ def check_scenario(
 
 
 def _confirmed_live(
-    model: QuiescentModel, result: Exploration[ProtocolState], look: Watch
+    model: QuiescentModel,
+    result: Exploration[ProtocolState],
+    look: Watch,
+    hides: Sequence[str],
 ) -> Exploration[ProtocolState]:
     """Run foreign code without ever copying or merging states; *undetermined* if that differs.
 
@@ -366,6 +369,8 @@ def _confirmed_live(
                 "a live run left the explored graph: the code under check remembers more than "
                 "its states show, so nothing is proved of it"
             )
+            if hides:
+                limit += f"; likely because the context has no {', '.join(hides)}"
             return replace(result, verdict=Undetermined(result.verdict.stats, limit))
     return result
 
@@ -446,13 +451,25 @@ def _run_of(violation: Violation) -> Lasso:
 
 
 def _blame_foreign_code(scenario: AnyScenario) -> None:
-    """Say whose fault it is that a schedule does not replay, if other code than the core's ran."""
-    if scenario.runs_foreign_code:
-        raise EngineDisagreementError(
-            "a violating schedule does not replay: the code under check answers otherwise "
-            "when it is asked again. A rule must depend on nothing but its arguments, a "
-            "context on nothing but its own calls. Nothing is proved of it"
-        )
+    """Say why a schedule does not replay, if other code than the core's ran.
+
+    What the context lacks comes first: without it, states that differ may have looked alike.
+    """
+    if not scenario.runs_foreign_code:
+        return
+    notes = "".join(f"\nnote: {note}" for note in scenario.context_notes)
+    unseen = scenario.context_hides
+    cause = (
+        f"the likely cause is that the context has no {', '.join(unseen)}, so that states which "
+        f"differ can look alike; add what is missing, and check again. If it still happens, the"
+        if unseen
+        else "the"
+    )
+    raise EngineDisagreementError(
+        f"a violating schedule does not replay: {cause} code under check answers otherwise "
+        f"when it is asked again. A rule must depend on nothing but its arguments, a "
+        f"context on nothing but its own calls. Nothing is proved of it{notes}"
+    )
 
 
 def witness_of(

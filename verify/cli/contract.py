@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from models.contract import own_implementation
+from models.skeleton import api, skeleton_text
 from verify.cli.errors import UsageError, emit, require_writable, write_result
 from verify.cli.options import JsonFile
 from verify.cli.render import err, out, verdict_markup
@@ -37,6 +38,7 @@ from verify.contract.walk import walk
 from verify.words import counted
 
 ADOPTED = "ep_ordered"
+_FEW = 10
 _MARKS = {"holds": "green", "violated": "bold red", "missing": "yellow", "unreached": "yellow"}
 
 
@@ -91,7 +93,16 @@ def contract(
         ),
     ] = None,
     list_clauses: Annotated[
-        bool, typer.Option("--list", help="Print the written contract and stop.")
+        bool,
+        typer.Option("--list", help="Print the written contract and its API, and stop."),
+    ] = False,
+    skeleton: Annotated[
+        bool,
+        typer.Option(
+            "--skeleton",
+            help="Print a class with every member of the API, to be filled in, and stop: "
+            "contract --skeleton > mine.py",
+        ),
     ] = False,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write JUnit XML, a test per clause.")
@@ -117,6 +128,11 @@ def contract(
     """
     for path in (junit, json_file):
         require_writable(path)
+    if list_clauses and skeleton:
+        raise UsageError("give either --list or --skeleton, not both")
+    if skeleton:
+        typer.echo(skeleton_text(), nl=False)
+        raise typer.Exit
     if list_clauses:
         _print_contract(rule)
         raise typer.Exit
@@ -239,6 +255,20 @@ def _print_contract(rule: str | None) -> None:
     out.print("\nLeft open by the protocol page, observed and not judged:")
     for text in LATITUDES.values():
         out.print(f"  {text}")
+    out.print("\nThe API that a class offers (PROTOCOL.md section 2), and which clauses need it:")
+    for member in api():
+        needed = [
+            each.id
+            for each in CLAUSES
+            if member.name in each.needs and (rule is None or rule in each.rules)
+        ]
+        told = ", ".join(needed) if len(needed) <= _FEW else counted(len(needed), "clause")
+        typer.echo(f"  {member.signature}" + (f"  # {told}" if needed else ""))
+    out.print(
+        "A class that lacks a member is checked all the same; the clauses that need it are then "
+        "`missing`. Start with: frontier-verify contract --skeleton > mine.py",
+        markup=False,
+    )
 
 
 def _print_report(report: ContractReport, wanted: frozenset[str]) -> None:

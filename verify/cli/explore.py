@@ -17,7 +17,7 @@ from models.story import Known, explore_fates, listable_actions, tell_known
 from models.wakeups import schedule_lines
 from verify.cli import options as opt
 from verify.cli.errors import UsageError, require_writable, write_result
-from verify.cli.render import err, out, scenario_line
+from verify.cli.render import err, out, print_scenario, scenario_line
 from verify.path import PathError
 from verify.report.page import Page, render_page, story_data
 from verify.report.server import PageServer
@@ -144,7 +144,7 @@ def explore(
         raise UsageError(
             f"cannot serve on port {port}: {error.strerror}; choose another with --port"
         ) from None
-    out.print(scenario_line(scenario))
+    print_scenario(scenario)
     out.print(f"open {server.address}")
     err.print("Ctrl-C ends it", style="dim")
     with server, suppress(KeyboardInterrupt):

@@ -272,12 +272,17 @@ def _print_liveness(result: CheckResult) -> None:
             out.print(f"    {escape(line)}")
 
 
+def print_scenario(scenario: AnyScenario) -> None:
+    """Print what is asked about, and how a context of one's own is run."""
+    out.print(scenario_line(scenario))
+    for note in scenario.context_notes:
+        out.print(f"note: {escape(note)}")
+
+
 def print_result(result: CheckResult) -> None:
     """Print the verdict on one scenario."""
     stats = result.exploration.verdict.stats
-    out.print(scenario_line(result.scenario))
-    for note in result.scenario.context_notes:
-        out.print(f"note: {escape(note)}")
+    print_scenario(result.scenario)
     seen = f"{counted(stats.states, 'state')}, {counted(stats.transitions, 'transition')}"
     applied = result.details.get("reductions")
     if applied:

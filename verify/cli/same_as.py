@@ -11,7 +11,7 @@ from models.quiescent import QuiescentModel, QuiescentRun
 from models.subjects import AnyScenario, stages_of
 from models.view import describe_event
 from verify.cli.errors import UNDETERMINED
-from verify.cli.render import out, scenario_line, stage_table, verdict_markup
+from verify.cli.render import out, print_scenario, stage_table, verdict_markup
 from verify.equality import Differ, Same, Undecided, compare
 from verify.limits import Limits
 from verify.path import EncodedPath, encode, fingerprint
@@ -112,7 +112,7 @@ def check_same_as(scenario: AnyScenario, rule: str, limits: Limits) -> Compariso
 def print_comparison(comparison: Comparison) -> None:
     """Print the verdict, and the schedule and both outcomes of a difference."""
     found, rule = comparison.found, comparison.rule
-    out.print(scenario_line(comparison.scenario))
+    print_scenario(comparison.scenario)
     seen = f"{found.states:,} states, {found.transitions:,} transitions"
     verdict = verdict_markup(comparison.verdict)
     if isinstance(found, Same):

@@ -11,7 +11,7 @@ from typing import Any, Final
 _ATOMS: Final[frozenset[type[Any]]] = frozenset(
     {int, float, bool, str, bytes, type(None), type(Ellipsis)}
 )
-_SHARED: Final = (
+SHARED: Final = (
     type(threading.Lock()),
     type(threading.RLock()),
     threading.Condition,
@@ -73,7 +73,7 @@ class _Cloning:
         known = self._shared.get(id(value))
         if known is not None:
             return known
-        if isinstance(value, _SHARED):
+        if isinstance(value, SHARED):
             return value
         if kind not in _CONTAINERS:
             return copy.deepcopy(value, self._shared)

@@ -17,7 +17,9 @@ ARGUMENTS: Final = ("replica_id", "stage_id", "ep_size", "full_stage_capacity")
 """Constructor arguments of PROTOCOL.md section 2."""
 
 _OPTIONAL: Final = frozenset({"full_stage_capacity"})
-_MEMBERS: Final = frozenset(name for clause in CLAUSES for name in clause.needs)
+MEMBERS: Final = frozenset(name for clause in CLAUSES for name in clause.needs)
+"""Members that clauses need: the API of PROTOCOL.md section 2."""
+
 _ABSENT: Final = object()
 _REPLAYED: Final = "cannot be copied ({}): states are replayed, call by call"
 
@@ -124,7 +126,7 @@ def describe(
     uncopied = _why_not_copied(context, extra)
     if uncopied:
         notes = (*notes, _REPLAYED.format(uncopied))
-    members = {member for member in _MEMBERS if _has(context, member)}
+    members = {member for member in MEMBERS if _has(context, member)}
     if "full_stage_capacity" not in arguments:
         members.discard("full_stage_capacity")
     return dataclasses.replace(

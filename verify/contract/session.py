@@ -345,10 +345,8 @@ class Session:
             self.evidence["no_stuck"] += 1
         by_seq = sorted(after.active, key=lambda op: self.tickets[op].admission_seq)
         after = after._replace(active=tuple(by_seq))
-        if expectation.latitude == "seal" and self._has("forward_group_sealed"):
-            sealed = bool(self.context.forward_group_sealed)
-            self.observed["seal"] = "sealed" if sealed else "not sealed"
-            after = after._replace(sealed=sealed)
+        if expectation.latitude == "seal":
+            after = after._replace(sealed=self._chosen_seal())
         self._before, self.state = self.state, after
         self.effective = (*self.effective, call)
         return None
@@ -387,6 +385,26 @@ class Session:
             self._frozen |= {type(minted[0])}
             self.evidence["seq"] += 1
         return None
+
+    def _chosen_seal(self) -> bool:
+        """Whether a group was sealed where the page leaves that open, as far as it is shown.
+
+        Without ``forward_group_sealed`` it is read off what may be joined (the bound group's id, or
+        the next one); without either nothing can be judged from there on.
+        """
+        try:
+            if self._has("forward_group_sealed"):
+                sealed = bool(self.context.forward_group_sealed)
+            elif self._has("joinable_forward_group_id"):
+                sealed = bool(self.context.joinable_forward_group_id != self._groups[-1])
+            else:
+                self.observed["seal"] = "not shown"
+                self.open_ended = True
+                return False
+        except RAISED:  # the comparison of the view reads it again and names the clause
+            return False
+        self.observed["seal"] = "sealed" if sealed else "not sealed"
+        return sealed
 
     def _wrong_group(self, result: Any) -> Deviation | None:
         if isinstance(result, bool) or not isinstance(result, int):

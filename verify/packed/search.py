@@ -369,7 +369,7 @@ class Search:
     def _set_pace(self, seconds: float) -> None:
         least, most = PACE_OF_LOOKS_S
         if seconds < least:
-            self._budget = min(MOST_BUDGET, self._budget * 2)
+            self._budget = min(MOST_BUDGET, self._budget * (8 if seconds < least / 8 else 2))
         elif seconds > most:
             self._budget = max(FIRST_BUDGET, self._budget // 2)
 

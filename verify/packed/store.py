@@ -35,7 +35,9 @@ GROWTH = ((1 << 12, 4.0), (1 << 16, 1.5))
 """Below so many states arrays grow by this factor; later by a quarter (the allocator moves pages,
 not bytes)."""
 
-FIRST_BITS = 10
+FIRST_BITS = 14
+FIRST_STATES = int(LOAD * (1 << FIRST_BITS))
+"""A shard's room at first: enough that small graphs are searched without a stop to make more."""
 
 MOST_STATES = (1 << 32) // SHARDS
 """States of a shard that a four-byte id can name."""
@@ -85,11 +87,11 @@ class Shard:
         self.number = number
         self.compact = compact
         self.count = 0
-        size = 1 << FIRST_BITS
+        size = FIRST_STATES
         self.keys: Array = np.zeros((size, HASH_WORDS if compact else width), np.uint32)
         self.parents: Array = np.zeros(size, np.uint32)
         self.bits = FIRST_BITS
-        self.slots: Array = np.zeros(size, np.uint32)
+        self.slots: Array = np.zeros(1 << FIRST_BITS, np.uint32)
         self._folder: Path | None = None
         self._files: dict[str, IO[bytes]] = {}
         # under hash compaction: rows of the level being expanded and of the one being found
