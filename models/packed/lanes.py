@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from models.packed import kernel as k
 from models.packed.layout import ADMISSION_CODES, ROOM_RULES, STAND_IN_CODES, Layout, layout_of
-from models.packed.reductions import REDUCTIONS, Plan, plan
+from models.packed.reductions import REDUCTIONS, plan
 from models.scenario import Scenario
 from verify.packed.jit import Array, address_of
 from verify.packed.native import Expander
@@ -54,8 +55,11 @@ MOST_STAGES: Final = 32
 MOST_PENDING_TIES: Final = 20
 
 
-def outside_domain(scenario: Scenario) -> str | None:
-    """Say why the packed engine is not certified for a scenario, or None if it is."""
+def outside_domain(scenario: Scenario, reductions: tuple[str, ...] = ()) -> str | None:
+    """Say why the packed engine is not certified for a scenario, or None if it is.
+
+    ``reductions`` are those wanted: with ``ties``, more pending events can be taken.
+    """
     extra = sorted(set(scenario.to_compact()) - DOMAIN)
     if extra:
         return f"the packed model does not know: {', '.join(extra)}"
@@ -70,12 +74,16 @@ def outside_domain(scenario: Scenario) -> str | None:
         return f"the packed model takes at most {MOST_LANES} lanes and {MOST_STAGES} stages"
     if max(scenario.batches) > 1 << 15:
         return f"the packed model takes at most {1 << 15} batches a lane"
-    layout = layout_of(scenario, Plan())
+    seen = plan(scenario, reductions)
+    layout = layout_of(scenario, seen)
     most_room = 2 * scenario.stages * scenario.layers * 2 * scenario.lanes
     if most_room >= 1 << 16 or layout.most_pending > 62:
         return "the shape is too large for the packed model's fields"
-    if scenario.ties and layout.most_pending > MOST_PENDING_TIES:
-        return f"with ties, the packed model takes at most {MOST_PENDING_TIES} pending events"
+    if layout.geometry[k.TIES] and layout.most_pending > MOST_PENDING_TIES:
+        return (
+            f"with ties, the packed model takes at most {MOST_PENDING_TIES} pending events"
+            " (more where --reduction ties,canonical is sound)"
+        )
     return None
 
 
@@ -91,7 +99,7 @@ class PackedLanes:
     """
 
     def __init__(self, scenario: Scenario, reductions: tuple[str, ...] = ()) -> None:
-        obstacle = outside_domain(scenario)
+        obstacle = outside_domain(scenario, reductions)
         if obstacle is not None:
             raise ValueError(obstacle)
         self.scenario = scenario
@@ -118,7 +126,7 @@ class PackedLanes:
     def most_choices(self) -> int:
         """Most transitions of one state."""
         pending = self.layout.most_pending
-        return (1 << pending) - 1 if self.scenario.ties else pending
+        return (1 << pending) - 1 if self.layout.geometry[k.TIES] else pending
 
     def initial_rows(self) -> Array:
         """Return the one state after the start."""
@@ -126,7 +134,7 @@ class PackedLanes:
         row = np.zeros((1, self.width), np.uint32)
         scratch.start(row[0])
         if "symmetry" in self.plan:
-            unreduced = PackedLanes(self.scenario)
+            unreduced = self.unreduced()
             row[0] = unreduced.projection(self)(unreduced.initial_rows()[0])
         return row
 
@@ -139,6 +147,14 @@ class PackedLanes:
     def expander(self) -> LanesExpander:
         """Make an expander for one thread."""
         return LanesExpander(self.layout)
+
+    def unreduced(self) -> PackedLanes:
+        """Model that this one's paths are lifted to: without reductions, and ties if it has none.
+
+        Its schedules are schedules of the scenario.
+        """
+        ties = bool(self.layout.geometry[k.TIES])
+        return PackedLanes(replace(self.scenario, ties=ties))
 
     def projection(self, reduced: PackedLanes) -> Projection:
         """Map this unreduced model's rows to those of a reduced one."""

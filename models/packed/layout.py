@@ -110,6 +110,7 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     """Lay out the states of a scenario inside the packed domain, under a plan of reductions."""
     lanes, stages = scenario.lanes, scenario.stages
     moe = scenario.model == "moe"
+    ties = scenario.ties and "ties" not in plan
     layers = scenario.layers if moe else 0
     split = moe and scenario.rooms == "by_phase"
     most = max(1, *scenario.batches)
@@ -118,7 +119,7 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     g[k.LANES], g[k.STAGES], g[k.LAYERS], g[k.PHASES] = lanes, stages, layers, 1 + split
     g[k.ADMISSION] = ADMISSION_CODES[scenario.admission]
     g[k.STAND_IN] = STAND_IN_CODES[scenario.stand_in]
-    g[k.MOE], g[k.OPEN], g[k.TIES] = moe, scenario.arrivals == "open", scenario.ties
+    g[k.MOE], g[k.OPEN], g[k.TIES] = moe, scenario.arrivals == "open", ties
     g[k.ORDERED], g[k.FIFO] = "canonical" not in plan, "symmetry" not in plan
     g[k.SYMMETRY], g[k.PARTIAL] = "symmetry" in plan, "por" in plan
     g[k.MEET] = "rendezvous" in plan
@@ -144,7 +145,7 @@ def layout_of(scenario: Scenario, plan: Plan) -> Layout:
     fields.packed(k.AT_PENDING, int(g[k.PENDING_SLOTS]), lanes * stages)
     if moe:
         fields.packed(k.AT_FAILED, 1, 2 * rooms * lanes)
-    loses_batches = moe and scenario.ties
+    loses_batches = moe and ties
     if loses_batches:
         fields.packed(k.AT_IN_FLIGHT, lanes, max(in_flight))
         fields.packed(k.AT_ADMITTED, lanes * stages, most)
@@ -221,8 +222,8 @@ def _has_parts(scenario: Scenario, plan: Plan, g: Array) -> bool:
     Not so with ties. Rooms by phase depend on which of the lane's batches is at the stage.
     """
     return (
-        not scenario.ties
-        and set(plan.applied) <= {"canonical"}
+        not g[k.TIES]
+        and set(plan.applied) <= {"ties", "canonical"}
         and g[k.PHASES] == 1
         and scenario.lanes * k.LOAD_BITS <= k.MOST_BITS
         and scenario.lanes * scenario.stages <= k.MOST_BITS

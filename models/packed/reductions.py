@@ -1,5 +1,8 @@
 """Which reductions a scenario allows, and why others are refused (docs/packed_engine.md).
 
+``ties``
+    Let events fall due one at a time, where an instant of several ends where some order of its
+    events ends. All other reductions then apply as without ties.
 ``canonical``
     Forget the creation order of pending events, where it cannot matter.
 ``symmetry``
@@ -14,12 +17,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from models.scenario import Scenario, ScenarioError
 
-REDUCTIONS: Final = ("canonical", "symmetry", "por", "rendezvous")
+REDUCTIONS: Final = ("ties", "canonical", "symmetry", "por", "rendezvous")
+
+SAME_PATHS: Final = frozenset({"canonical", "symmetry"})
+"""Reductions that keep every path: shortest schedules, and what happens on the way.
+
+The others keep how runs end, and may leave out paths that end the same.
+"""
 
 KEY_BITS: Final = 63
 """Bits of the key by which lanes are sorted: all that a state says of one lane."""
@@ -60,17 +69,43 @@ def parse_reductions(text: str) -> tuple[str, ...]:
 
 
 def plan(scenario: Scenario, wanted: tuple[str, ...]) -> Plan:
-    """Decide which of the wanted reductions are sound for a scenario."""
-    refused = [(name, why) for name in wanted if (why := _OBSTACLES[name](scenario))]
+    """Decide which of the wanted reductions are sound for a scenario.
+
+    ``ties`` comes first: what it takes away is no obstacle to the others. A scenario without ties
+    has no use for it.
+    """
+    if not scenario.ties:
+        wanted = tuple(name for name in wanted if name != "ties")
+    refused = []
+    for name in wanted:
+        why = _OBSTACLES[name](scenario)
+        if why is None and name in _ON_CANONICAL and "canonical" not in wanted:
+            why = _ON_CANONICAL[name]
+        if why is not None:
+            refused.append((name, why))
+        elif name == "ties":
+            scenario = replace(scenario, ties=False)
     out = {name for name, _ in refused}
-    if "rendezvous" in wanted and "rendezvous" not in out and "canonical" not in wanted:
-        refused.append(("rendezvous", "it needs canonical: skipped events have no creation order"))
-        out.add("rendezvous")
     meets = "rendezvous" in wanted and "rendezvous" not in out
     if "symmetry" in wanted and "symmetry" not in out and not _key_fits(scenario, meets):
         refused.append(("symmetry", f"a lane's part of the state is wider than {KEY_BITS} bits"))
         out.add("symmetry")
     return Plan(tuple(name for name in wanted if name not in out), tuple(refused))
+
+
+def _ties(scenario: Scenario) -> str | None:
+    if scenario.admission != "ep_ordered":
+        return (
+            f"under {scenario.admission} the order of tickets and wake-ups matters, and events "
+            "that fall due together give orders that events one after the other do not"
+        )
+    split = scenario.model == "moe" and scenario.rooms == "by_phase"
+    if split and scenario.stand_in != "withdraw_joined":
+        return (
+            "with rooms by phase, a room may hold the placeholder of a lane that has joined while "
+            "the other phase's wave seals the stage; the argument does not cover that"
+        )
+    return None
 
 
 def _canonical(scenario: Scenario) -> str | None:
@@ -136,8 +171,15 @@ def _rendezvous(scenario: Scenario) -> str | None:
 
 
 _OBSTACLES: Final[dict[str, Callable[[Scenario], str | None]]] = {
+    "ties": _ties,
     "canonical": _canonical,
     "symmetry": _symmetry,
     "por": _por,
     "rendezvous": _rendezvous,
 }
+
+_ON_CANONICAL: Final = {
+    "ties": "it needs canonical: only the creation order of what follows tells the ways apart",
+    "rendezvous": "it needs canonical: skipped events have no creation order",
+}
+"""Reductions that are sound only together with ``canonical``, and why."""

@@ -138,7 +138,7 @@ def check(
         str,
         typer.Option(
             metavar="none|all|NAME,…",
-            help="Reductions of the packed engine: canonical, symmetry, por, rendezvous.",
+            help="Reductions of the packed engine: ties, canonical, symmetry, por, rendezvous.",
             rich_help_panel=_ENGINE,
         ),
     ] = "none",

@@ -16,6 +16,7 @@ import numpy as np
 from models.packed.bridge import Bridge
 from models.packed.kernel import MET_OTHERWISE, STOOD_STILL
 from models.packed.lanes import PackedLanes, outside_domain
+from models.packed.reductions import SAME_PATHS
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
 from models.subjects import AnyScenario
@@ -69,13 +70,15 @@ class EngineOptions:
         return next((name for name, present in given.items() if present), None)
 
 
-def obstacle_to_packed(scenario: AnyScenario, question: Question) -> str | None:
+def obstacle_to_packed(
+    scenario: AnyScenario, question: Question, reductions: tuple[str, ...] = ()
+) -> str | None:
     """Say why the packed engine cannot answer a question, or None if it can."""
     if not isinstance(scenario, Scenario):
         return "the packed engine has no model of a stage fed by groups"
     if question.liveness:
         return f"the packed engine keeps no graph to judge {question.asked} on"
-    return outside_domain(scenario)
+    return outside_domain(scenario, reductions)
 
 
 def check_with(
@@ -97,7 +100,7 @@ def check_with(
     """
     limits = limits or Limits()
     question = question or Question.of(scenario)
-    obstacle = obstacle_to_packed(scenario, question)
+    obstacle = obstacle_to_packed(scenario, question, options.reductions)
     packed_only = options.packed_only
     if options.engine == "reference" and packed_only:
         raise UsageError(f"{packed_only} needs the packed engine; leave out --engine reference")
@@ -175,7 +178,7 @@ def check_packed(
     verdict = _verdict(stats, violations, limit or doubt, search)
     exploration: Exploration[ProtocolState] = Exploration(verdict, Graph(), ())
     claims: dict[str, Any] = model.claims(reached)
-    if "por" in model.plan or "rendezvous" in model.plan:
+    if not SAME_PATHS.issuperset(model.plan.applied):
         claims = {name: seen or None for name, seen in claims.items()}
     return CheckResult(
         scenario,
@@ -260,6 +263,7 @@ def _details(
         "bytes_per_state": round(search.stored_bytes / max(1, search.states), 1),
         "reductions": list(model.plan.applied),
         "reductions_refused": dict(model.plan.refused),
+        "shortest": SAME_PATHS.issuperset(model.plan.applied),
         "counts": "reduced graph" if model.plan.applied else "unreduced graph",
     }
     if options.resume is not None:
@@ -300,7 +304,7 @@ def _core_path(
     path = trace(search, state) if search.compact else first_trace(search, peers, _instant_order)
     if not model.plan.applied:
         return model, path
-    unreduced = PackedLanes(model.scenario)
+    unreduced = model.unreduced()
     return unreduced, lift(path, unreduced, unreduced.projection(model))
 
 
@@ -337,7 +341,7 @@ def replay_on_core(
     numbers = []
     for step, (row, choice) in enumerate(zip(path.rows[1:], path.choices, strict=True)):
         action = bridge.action_of(state, choice)
-        numbers.append(list(core.actions(state)).index(action))
+        numbers.append(core.actions(state).index(action))
         state = core.step(state, action)
         if not np.array_equal(bridge.row_of(state), row):
             raise EngineDisagreementError(

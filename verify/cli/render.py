@@ -309,9 +309,10 @@ def print_result(result: CheckResult) -> None:
     else:
         data = result.to_json()
         part = "" if stats.complete else ", exploration not complete"
+        longer = result.details.get("shortest") is False
         out.print(
             f"{verdict_markup(word)}: {data['violation']} ({data['classification']}) at depth "
-            f"{data['depth']}{_also(result)}; "
+            f"{data['depth']}{' (a shorter schedule may exist)' if longer else ''}{_also(result)}; "
             f"{counted(data['violating_states'], 'violating state')} among "
             f"{seen}{part}"
         )
