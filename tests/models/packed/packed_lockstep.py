@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.claims import ReachedClaims
@@ -12,6 +13,7 @@ from models.quiescent import QuiescentModel
 from models.scenario import Scenario
 from verify.explorer import explore
 from verify.limits import Limits
+from verify.packed.jit import Array
 from verify.packed.model import End
 from verify.packed.search import Search
 
@@ -67,10 +69,16 @@ def packed(scenario: Scenario, reductions: tuple[str, ...] = (), threads: int = 
     return seen_by(search, model)
 
 
+def rows_of(search: Search) -> Iterator[Array]:
+    """Rows of all states that a search has found."""
+    for shard in search.shards:
+        yield from shard.keys[: shard.count]
+
+
 def seen_by(search: Search, model: PackedLanes) -> Seen:
     """What a finished search says."""
 
-    def rows_of(end: End) -> frozenset[bytes]:
+    def rows_at(end: End) -> frozenset[bytes]:
         ids = search.tally.ends[end]
         return frozenset(search.shards[i % 8].keys[i // 8].tobytes() for i in ids)
 
@@ -83,12 +91,10 @@ def seen_by(search: Search, model: PackedLanes) -> Seen:
     ]
     reached = search.tally.reached | model.reached_at_start
     return Seen(
-        rows=frozenset(
-            row.tobytes() for shard in search.shards for row in shard.keys[: shard.count]
-        ),
+        rows=frozenset(row.tobytes() for row in rows_of(search)),
         transitions=search.tally.transitions,
-        drained=rows_of(End.DRAINED),
-        failed=rows_of(End.FAILED),
+        drained=rows_at(End.DRAINED),
+        failed=rows_at(End.FAILED),
         depth=min(depths, default=None),
         levels=len(search.tally.levels),
         reached=tuple(sorted(model.claims(reached).items())),
