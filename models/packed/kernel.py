@@ -1118,25 +1118,6 @@ def load_part(moves: Moves, stage: int, view: int, g: Array, bits: Array, batche
 
 
 @part
-def describe(
-    moves: Moves, number: int, stage: int, view: int, g: Array, bits: Array, batches: Array
-) -> None:
-    """Fill a new entry: due events as cells, batches of each lane; no move is known yet."""
-    memo, base, events = moves[0], moves[5], moves[9]
-    load_part(moves, stage, view, g, bits, batches)
-    for i in range(memo.shape[1]):
-        memo[number, i] = 0
-    memo[number, M_VIEW] = view
-    memo[number, M_STAGE] = stage
-    for i in range(collect_due(base, g, events, 0)):
-        memo[number, M_DUE] |= 1 << events[i]
-    for lane in range(g[LANES]):
-        at = lane * g[STAGES] + stage
-        load = np.int64(base[g[AT_QUEUED] + at]) + (1 if base[g[AT_STATUS] + at] else 0)
-        memo[number, M_LOAD] |= load << LOAD_BITS * lane
-
-
-@part
 def learn(
     moves: Moves,
     number: int,
@@ -1145,17 +1126,15 @@ def learn(
     g: Array,
     bits: Array,
     phases: Array,
-    batches: Array,
     u: Array,
-) -> int:
-    """Work a move out: the lane's event falls due, or a batch of it arrives; return where it is.
+) -> None:
+    """Work a move out: the lane's event falls due, or a batch of it arrives; from the loaded part.
 
     What happens at one stage depends on nothing outside it (no ties, one room for both phases).
     A batch that leaves is handed on last, when the stage is settled; ``LEAVES`` says so.
     """
     memo, row, out, base, w = moves[0], moves[3], moves[4], moves[5], moves[6]
     stage = memo[number, M_STAGE]
-    load_part(moves, stage, memo[number, M_VIEW], g, bits, batches)
     for i in range(g[SIZE]):
         w[i] = base[i]
     u[0] = 2
@@ -1186,7 +1165,7 @@ def learn(
         cell = g[AT_QUEUED] + other * g[STAGES] + stage
         if w[cell] < base[cell] + (arrives if other == lane else 0):
             takes |= 1 << other
-    at: int = M_MOVES + 3 * (lane + g[LANES] * arrives)
+    at = M_MOVES + 3 * (lane + g[LANES] * arrives)
     seen = g[CONTROL_BITS] if g[COUNTED] else g[PART_BITS]
     memo[number, at] = bits_of(out, stage * g[PART_BITS], seen)
     memo[number, at + 1] = (
@@ -1199,7 +1178,52 @@ def learn(
         | climb << CLIMB_AT
     )
     memo[number, at + 2] = pends
-    return at
+
+
+@part
+def describe(
+    moves: Moves, number: int, stage: int, view: int, g: Array, bits: Array, batches: Array
+) -> None:
+    """Fill a new entry: due events as cells, batches of each lane; no move is known yet."""
+    memo, base, events = moves[0], moves[5], moves[9]
+    load_part(moves, stage, view, g, bits, batches)
+    for i in range(memo.shape[1]):
+        memo[number, i] = 0
+    memo[number, M_VIEW] = view
+    memo[number, M_STAGE] = stage
+    for i in range(collect_due(base, g, events, 0)):
+        memo[number, M_DUE] |= 1 << events[i]
+    for lane in range(g[LANES]):
+        at = lane * g[STAGES] + stage
+        load = np.int64(base[g[AT_QUEUED] + at]) + (1 if base[g[AT_STATUS] + at] else 0)
+        memo[number, M_LOAD] |= load << LOAD_BITS * lane
+
+
+@part
+def learn_with_others(
+    moves: Moves,
+    number: int,
+    lane: int,
+    arrives: int,
+    g: Array,
+    bits: Array,
+    phases: Array,
+    batches: Array,
+    u: Array,
+) -> None:
+    """Work out a lane's move, and with it those of the other lanes: they are asked for as well.
+
+    Loading the part is the greater share of the work.
+    """
+    memo = moves[0]
+    stage = memo[number, M_STAGE]
+    load_part(moves, stage, memo[number, M_VIEW], g, bits, batches)
+    for other in range(g[LANES]):
+        load = memo[number, M_LOAD] >> LOAD_BITS * other & LOAD_MASK
+        due = memo[number, M_DUE] >> (other * g[STAGES] + stage) & 1
+        possible = load < min(g[STAGES], batches[other]) if arrives else due != 0
+        if other == lane or possible:
+            learn(moves, number, other, arrives, g, bits, phases, u)
 
 
 @part
@@ -1358,7 +1382,7 @@ def expand_parts(
                 number = entries[stage]
                 at = M_MOVES + 3 * lane
                 if not memo[number, at + 1]:
-                    learn(moves, number, lane, 0, g, bits, phases, batches, u)
+                    learn_with_others(moves, number, lane, 0, g, bits, phases, batches, u)
                 info = memo[number, at + 1]
                 odd = info & ODD != 0
                 part = parts[stage]
@@ -1382,7 +1406,7 @@ def expand_parts(
                     number = entry_of(moves, stage, view_of(part, g), g, bits, batches)
                 at = M_MOVES + 3 * (lane + lanes)
                 if not memo[number, at + 1]:
-                    learn(moves, number, lane, 1, g, bits, phases, batches, u)
+                    learn_with_others(moves, number, lane, 1, g, bits, phases, batches, u)
                 info = memo[number, at + 1]
                 odd = info & (ODD | LEAVES) != 0
                 flip(out, to * size, part ^ part_after(part, memo[number, at], info, 1 + lane, g))

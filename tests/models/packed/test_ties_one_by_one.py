@@ -107,10 +107,11 @@ def test_an_instant_of_several_ends_where_its_events_end_one_by_one(scenario):
 @pytest.mark.parametrize(
     "scenario",
     [
+        Scenario(lanes=2, batches=(3, 3), admission="strict_fifo", stand_in="blocked_is_idle"),
         Scenario(lanes=2, stages=2, admission="late_ticket"),
         Scenario(lanes=3, batches=(2, 2, 2), admission="lane_aware", model="dense"),
     ],
-    ids=["late_ticket", "lane_aware"],
+    ids=["strict_fifo", "late_ticket", "lane_aware"],
 )
 def test_the_other_rules_have_instants_that_are_no_sequence(scenario):
     """The refusal is needed: no order of the events, one by one, ends where they end together."""
