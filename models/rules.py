@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import inspect
+import sys
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from frontier.admission import ADMISSION_RULES, AdmissionRule
@@ -15,6 +19,8 @@ from frontier.lanes import LaneStageScheduler
 from frontier.rooms import ROOM_RULES, RoomRule
 from frontier.standin import STAND_IN_RULES, StageView, StandInRule
 from frontier.tickets import StageAdmissionTicket
+from verify.contract.errors import RAISED
+from verify.contract.loader import print_aside
 
 T = TypeVar("T")
 
@@ -35,17 +41,19 @@ class OwnAdmissionRule:
     """A person's admission rule; whatever it raises becomes a :class:`RuleError`."""
 
     def __init__(self, rule: Any, reference: str) -> None:
-        if not callable(getattr(rule, "blockers", None)):
+        if not callable(_member(rule, reference, "blockers")):
             raise RuleError(
                 f"{reference} has no method blockers(ticket, queue, active); see "
                 f"frontier/admission.py for the protocol and four examples"
             )
         self._rule = rule
         self.name = reference
-        ticket_at: Any = getattr(rule, "ticket_at", "arrival")
-        if ticket_at not in ("arrival", "attempt"):
-            raise RuleError(f"{reference}: ticket_at must be arrival or attempt, got {ticket_at!r}")
-        self.ticket_at: Literal["arrival", "attempt"] = ticket_at
+        ticket_at: Any = _member(rule, reference, "ticket_at", "arrival")
+        if not isinstance(ticket_at, str) or ticket_at not in ("arrival", "attempt"):
+            raise RuleError(
+                f"{reference}: ticket_at must be arrival or attempt, got {_shown(ticket_at)}"
+            )
+        self.ticket_at: Literal["arrival", "attempt"] = ticket_at  # type: ignore[assignment]
 
     def blockers(
         self,
@@ -55,51 +63,88 @@ class OwnAdmissionRule:
     ) -> tuple[StageAdmissionTicket, ...]:
         """Ask the rule; it gets copies, so that it cannot change the context."""
         given = (ticket, tuple(queue), tuple(active))
-        try:
+
+        def answer() -> tuple[StageAdmissionTicket, ...]:
             found, again = self._rule.blockers(*given), self._rule.blockers(*given)
-        except Exception as error:
-            raise RuleError(_raised(self.name, error)) from error
-        if not isinstance(found, list | tuple) or any(b not in given[1] for b in found):
-            raise RuleError(
-                f"{self.name}: blockers must return a list or tuple of tickets of the queue, "
-                f"got {found!r}"
-            )
-        if found != again:
-            raise RuleError(
-                f"{self.name}: blockers answered {found!r}, then {again!r} to the same question; "
-                f"a rule must depend on nothing but its arguments"
-            )
-        return tuple(found)
+            if not isinstance(found, list | tuple) or any(b not in given[1] for b in found):
+                raise RuleError(
+                    f"{self.name}: blockers must return a list or tuple of tickets of the queue, "
+                    f"got {_shown(found)}"
+                )
+            if found != again:
+                raise RuleError(
+                    f"{self.name}: blockers answered {_shown(found)}, then {_shown(again)} to the "
+                    f"same question; a rule must depend on nothing but its arguments"
+                )
+            return tuple(found)
+
+        return _answer_of(self.name, answer)
 
 
 class OwnStandInRule:
     """A person's stand-in rule; whatever it raises becomes a :class:`RuleError`."""
 
     def __init__(self, rule: Any, reference: str) -> None:
-        if not callable(getattr(rule, "allows", None)):
+        if not callable(_member(rule, reference, "allows")):
             raise RuleError(
                 f"{reference} has no method allows(lane, scheduler, context); see "
                 f"frontier/standin.py for the protocol and three examples"
             )
+        withdraws = _member(rule, reference, "withdraws_joined", False)
+        if not isinstance(withdraws, bool):
+            raise RuleError(
+                f"{reference}: withdraws_joined must be True or False, got {_shown(withdraws)}; "
+                f"write it as an attribute or a property"
+            )
         self._rule = rule
         self.name = reference
-        self.withdraws_joined = bool(getattr(rule, "withdraws_joined", False))
+        self.withdraws_joined = withdraws
 
     def allows(self, lane: int, scheduler: LaneStageScheduler, context: StageView) -> bool:
-        """Ask the rule."""
-        try:
-            return bool(self._rule.allows(lane, scheduler, context))
-        except Exception as error:
-            raise RuleError(_raised(self.name, error)) from error
+        """Ask the rule; any answer but None counts as Python counts it."""
+
+        def answer() -> bool:
+            found = self._rule.allows(lane, scheduler, context)
+            if found is None:
+                raise RuleError(f"{self.name}: allows returned None; it must return True or False")
+            return bool(found)
+
+        return _answer_of(self.name, answer)
 
 
-def _raised(reference: str, error: Exception) -> str:
+def _answer_of(reference: str, question: Callable[[], T]) -> T:
+    """Ask a person's code; whatever it raises, ending the program too, is a RuleError."""
+    try:
+        return question()
+    except RuleError:
+        raise
+    except RAISED as error:
+        raise RuleError(_raised(reference, error)) from error
+
+
+def _member(rule: object, reference: str, name: str, default: object = None) -> object:
+    return _answer_of(reference, lambda: getattr(rule, name, default))
+
+
+def _shown(value: object) -> str:
+    """Show what a person's code returned; its own ``repr`` may raise."""
+    try:
+        return repr(value)
+    except RAISED as error:
+        return f"a {type(value).__name__} (that cannot be shown: {type(error).__name__})"
+
+
+def _raised(reference: str, error: BaseException) -> str:
     """Say what was raised, and by which line of the rule's own file, if any of it ran."""
-    file = Path(reference.rpartition(":")[0])
+    file = Path(reference.rpartition(":")[0]).resolve()
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename) == file]
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file]
     where = f" ({file.name}, line {lines[-1]})" if lines else ""
-    return f"{reference} raised {type(error).__name__}: {error}{where}"
+    try:
+        message = str(error)
+    except RAISED:
+        message = "no message that can be shown"
+    return f"{reference} raised {type(error).__name__}: {message}{where}"
 
 
 def _made(reference: str, found: Any) -> Any:
@@ -125,20 +170,39 @@ def _load(reference: str) -> Any:
     path = Path(file)
     if not path.is_file():
         raise RuleError(f"cannot load the rule {reference}: there is no file {file}")
-    spec = importlib.util.spec_from_file_location(f"own_rule_{path.stem}", path)
+    module = _module_of(path, reference)
+
+    def made() -> Any:
+        if not hasattr(module, attribute):
+            names = ", ".join(name for name in vars(module) if not name.startswith("_"))
+            raise RuleError(f"{file} has no {attribute!r}; it defines: {names or 'nothing'}")
+        return _made(reference, getattr(module, attribute))
+
+    return _answer_of(reference, made)
+
+
+def _module_of(path: Path, reference: str) -> ModuleType:
+    """Import a person's file under a name of its own.
+
+    It can import modules that lie beside it, unless their names are taken; what it prints goes to
+    standard error, so that standard output holds results only.
+    """
+    whole = path.resolve()
+    name = f"own_rule_{sha256(str(whole).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise RuleError(f"cannot load the rule {reference}: {file} is no Python file")
+        raise RuleError(f"cannot load the rule {reference}: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
+    vars(module)["__builtins__"] = {**vars(builtins), "print": print_aside}
+    sys.modules[name] = module  # where dataclasses look their annotations up
+    if str(whole.parent) not in sys.path:
+        sys.path.append(str(whole.parent))
     try:
-        spec.loader.exec_module(module)
-        if hasattr(module, attribute):
-            return _made(reference, getattr(module, attribute))
+        _answer_of(reference, lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]
     except RuleError:
+        del sys.modules[name]
         raise
-    except Exception as error:
-        raise RuleError(_raised(reference, error)) from error
-    names = ", ".join(name for name in vars(module) if not name.startswith("_"))
-    raise RuleError(f"{file} has no {attribute!r}; it defines: {names or 'nothing'}")
+    return module
 
 
 def _named(kind: str, name: object, known: Mapping[str, T]) -> T:

@@ -19,11 +19,19 @@ def write_text_atomically(path: Path, text: str) -> None:
 def write_bytes_atomically(path: Path, content: bytes) -> None:
     """Write `content` into a temporary file beside `path`, then rename it into place.
 
+    A link stays, and the file that it names is written. What is no regular file (a device, a pipe)
+    is written to as it is: renamed over, ``/dev/null`` would be a file from then on.
+
     Raises
     ------
     OSError
         The directory is absent or not writable; nothing is left behind.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:
+            stream.write(content)
+        return
+    path = path.resolve()
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -73,6 +73,8 @@ def decode(word: str) -> EncodedPath:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
     except (binascii.Error, ValueError):
         raise PathError("the path has characters that no path contains; copy it whole") from None
+    if base64.urlsafe_b64encode(raw).decode().rstrip("=") != body:  # decoding skips what is foreign
+        raise PathError("the path was changed (characters were added to it); copy it whole")
     check, packed = raw[:4], raw[4:]
     if len(raw) < 5 or zlib.crc32(packed).to_bytes(4, "big") != check:
         raise PathError("the path was cut or changed (its checksum differs); copy it whole")

@@ -141,3 +141,88 @@ def test_an_attribute_error_of_the_rules_own_is_no_missing_name(tmp_path):
     text = "class Mine:\n    def __init__(self): self.nowhere.at\n"
     with pytest.raises(ScenarioError, match=r"no attribute 'nowhere' \(mine.py, line 2\)"):
         Scenario.of({"admission": reference(tmp_path, text)})
+
+
+ENDS = "import sys\nclass Mine:\n    def blockers(self, *a): sys.exit(0)\n"
+UNSHOWN = """
+class Odd:
+    def __repr__(self): raise ValueError
+class Mine:
+    def blockers(self, *a): return Odd()
+"""
+UNEQUAL = """
+class Odd:
+    def __eq__(self, other): raise ValueError("no")
+class Mine:
+    def blockers(self, *a): return [Odd()]
+"""
+SAYS_NOTHING = """
+class Odd(Exception):
+    def __str__(self): raise ValueError
+class Mine:
+    def blockers(self, *a): raise Odd
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ENDS, r"raised SystemExit: 0 \(mine.py, line 3\)"),
+        (UNSHOWN, "got a Odd .that cannot be shown"),
+        (UNEQUAL, "raised ValueError: no"),
+        (SAYS_NOTHING, "raised Odd: no message that can be shown"),
+    ],
+)
+def test_no_answer_of_a_rule_ends_the_check_otherwise(tmp_path, text, said):
+    with pytest.raises(RuleError, match=said):
+        counts(admission=reference(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nsys.exit(0)\n",
+        "import sys\nclass Mine:\n    def __init__(self): sys.exit(0)\n",
+        "class Mine:\n    blockers = property(lambda self: 1 / 0)\n",
+        "class Mine:\n    ticket_at = property(lambda self: 1 / 0)\n    blockers = print\n",
+    ],
+)
+def test_a_rule_that_fails_while_it_is_loaded_is_a_scenario_error(tmp_path, text):
+    with pytest.raises(ScenarioError, match=r"raised (SystemExit|ZeroDivisionError)"):
+        Scenario.of({"admission": reference(tmp_path, text)})
+
+
+def test_a_rules_file_may_hold_dataclasses_and_import_its_neighbours(tmp_path):
+    (tmp_path / "neighbour_of_mine.py").write_text("def ahead(t, q): return q[:q.index(t)]\n")
+    text = """
+from __future__ import annotations
+from dataclasses import dataclass
+from neighbour_of_mine import ahead
+
+@dataclass(frozen=True)
+class Mine:
+    width: int = 1
+    def blockers(self, ticket, queue, active):
+        return ahead(ticket, queue)
+"""
+    assert counts(admission=reference(tmp_path, text)) == counts(admission="strict_fifo")
+
+
+def test_what_a_rule_prints_is_kept_out_of_the_results(tmp_path, capsys):
+    assert counts(admission=reference(tmp_path, "print('here')\n" + ANYBODY))[0] == "holds"
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "here\n")
+
+
+def test_withdraws_joined_as_a_method_is_refused_and_not_taken_for_true(tmp_path):
+    text = STAND_IN.replace(
+        "    withdraws_joined = True\n", "    def withdraws_joined(self): return False\n"
+    )
+    with pytest.raises(ScenarioError, match="withdraws_joined must be True or False"):
+        Scenario.of({"stand_in": reference(tmp_path, text)})
+
+
+def test_a_stand_in_rule_that_forgets_to_answer_is_refused(tmp_path):
+    text = "class Mine:\n    def allows(self, lane, scheduler, context): pass\n"
+    with pytest.raises(RuleError, match="allows returned None"):
+        counts(stand_in=reference(tmp_path, text))

@@ -6,7 +6,9 @@ and compiling libraries of the others.
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from importlib.metadata import version
 from typing import Annotated, Any, Final
 
@@ -21,7 +23,10 @@ from verify.cli.errors import (
     UNDETERMINED,
     EngineDisagreementError,
     UsageError,
+    end_unforeseen,
+    end_without_output,
     end_without_reader,
+    tell,
 )
 from verify.path import PathError
 
@@ -103,12 +108,24 @@ def program(
 
 
 def main() -> None:
-    """Run the program; bad input ends with one message on standard error and exit code 2."""
+    """Run the program; bad input ends with one message on standard error and exit code 2.
+
+    A request to end (SIGTERM, as of ``timeout``) is an interruption like Ctrl-C: what is known so
+    far is told, as undetermined.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         app()
     except (UsageError, ScenarioError, RuleError, PathError) as error:
-        print(f"frontier-verify: {error}", file=sys.stderr)
+        tell(str(error))
         sys.exit(BAD_INPUT)
     except EngineDisagreementError as error:
-        print(f"frontier-verify: {error}", file=sys.stderr)
+        tell(str(error))
         sys.exit(UNDETERMINED)
+    except OSError as error:
+        end_without_output(error)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        end_unforeseen(error)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
 
@@ -17,6 +18,9 @@ UNDETERMINED = 3
 READER_GONE = 141
 """128 + SIGPIPE, what a shell reports of a program whose output nobody reads any more; the verdict
 was not told, so it is not the code of one."""
+
+DEBUG: Final = "FRONTIER_VERIFY_DEBUG"
+"""Environment variable that asks for the traceback of an error that nobody foresaw."""
 
 
 class UsageError(Exception):
@@ -52,10 +56,58 @@ def end_without_reader() -> NoReturn:
     SystemExit
         Always, with :data:`READER_GONE`.
     """
-    # What is still buffered goes nowhere, or the interpreter's last flush would complain of it.
+    _silence_output()
+    raise SystemExit(READER_GONE)
+
+
+def end_without_output(error: OSError) -> NoReturn:
+    """End the program because a file, or its own output, cannot be read or written.
+
+    Raises
+    ------
+    SystemExit
+        Always, with :data:`BAD_INPUT`.
+    """
+    where = "the output" if error.filename is None else error.filename
+    if error.filename is None:
+        _silence_output()
+    tell(f"cannot read or write {where}: {error.strerror or error}")
+    raise SystemExit(BAD_INPUT)
+
+
+def end_unforeseen(error: BaseException) -> NoReturn:
+    """End the program because of an error that nobody foresaw: nothing was proved or refuted.
+
+    Raises
+    ------
+    SystemExit
+        Always, with :data:`UNDETERMINED`: the code of a crash, 1, would say *violated*.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    try:
+        said = str(error)
+    except Exception:
+        said = "no message that can be shown"
+    tell(
+        f"an error that nobody foresaw, {type(error).__name__}: {said}{at}; nothing is proved. "
+        f"If code of your own takes part, look there first; {DEBUG}=1 shows the traceback"
+    )
+    raise SystemExit(UNDETERMINED)
+
+
+def tell(message: str) -> None:
+    """Say one thing on standard error, if anybody is there to read it."""
+    with contextlib.suppress(OSError):
+        print(f"frontier-verify: {message}", file=sys.stderr, flush=True)
+
+
+def _silence_output() -> None:
+    """Let what is still buffered go nowhere, or the interpreter's last flush would complain."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(READER_GONE)
 
 
 def require_writable(path: Path | None) -> None:

@@ -105,7 +105,7 @@ class IsolatedPackage:
         self.root, self.module_name = _root_of(path)
         self._private: dict[str, ModuleType] = {}
         self._tops = _names_in(self.root)
-        self._builtins = {**vars(builtins), "__import__": self._import, "print": _print_aside}
+        self._builtins = {**vars(builtins), "__import__": self._import, "print": print_aside}
         self._bare_parents = False
 
     def load(self) -> tuple[ModuleType, tuple[str, ...]]:
@@ -186,7 +186,7 @@ class IsolatedPackage:
         return {name: sys.modules.pop(name) for name in names}
 
 
-def _print_aside(*values: object, **given: Any) -> None:
+def print_aside(*values: object, **given: Any) -> None:
     """Print to standard error, so that standard output holds results only."""
     print(*values, **{"file": sys.stderr, **given})
 
