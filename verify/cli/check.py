@@ -248,9 +248,9 @@ def check(
             if json_file is not None:
                 emit(json_file, json.dumps(comparison.to_json(), indent=1))
             raise typer.Exit(comparison.exit_code)
-        case = opt.case_of(source or "")
-        if case is not None:
-            asked, fairness = asked or case.asked, fairness or case.fairness
+        if source is not None:
+            usual = opt.asked_by(source)
+            asked, fairness = asked or usual[0], fairness or usual[1]
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_with(
