@@ -2,7 +2,9 @@
 
 Running requests come first, in the order of their admission, then waiting ones; a prompt is cut
 into chunks that fit the token budget; a request has at most one chunk in flight. When the cache
-is full, the running request that was admitted last is preempted and will be computed again.
+is full, the running request that was admitted last is preempted and will be computed again; one
+with a chunk in flight only after that. So the request that was admitted first always gets on: it
+is never preempted by another, and gives way itself only when it is the last.
 """
 
 from __future__ import annotations
@@ -168,7 +170,7 @@ class LaneBatcher:
         return self.config.token_budget - sum([chunk.tokens for chunk in chunks])
 
     def _schedule_running(self, chunks: list[Chunk]) -> bool:
-        """Add running requests; return whether one was preempted for another."""
+        """Add running requests; return whether the cache was too small for all of them."""
         preempted = False
         at = 0
         while at < len(self.running) and (room := self._has_room(chunks)) > 0:
@@ -179,7 +181,7 @@ class LaneBatcher:
             tokens = min(sequence.known - sequence.computed, room)
             while not self._allocate(sequence, tokens):
                 preempted = True
-                if self._preempt(at - 1) is sequence:
+                if self._preempt_after(at - 1) in (sequence, None):
                     return True
             chunks.append(sequence.chunk(tokens))
         return preempted
@@ -205,10 +207,17 @@ class LaneBatcher:
         sequence.blocks += more
         return True
 
-    def _preempt(self, least: int) -> LaneSequence:
-        """Send the last running request without a chunk in flight, from ``least`` on, to wait."""
-        at = max(i for i in range(least, len(self.running)) if not self.running[i].scheduled)
-        sequence = self.running.pop(at)
+    def _preempt_after(self, asks: int) -> LaneSequence | None:
+        """Send to wait whoever was admitted last, if not before the request that asks for blocks.
+
+        A request with a chunk in flight cannot go; the one that asks goes only if it is the last
+        itself. So it may have to wait, without a chunk, until later ones are back: None then.
+        """
+        last = len(self.running) - 1
+        later = [i for i in range(asks + 1, last + 1) if not self.running[i].scheduled]
+        if not later and asks < last:
+            return None
+        sequence = self.running.pop(later[-1] if later else asks)
         self._free(sequence)
         sequence.computed = 0
         self.waiting.appendleft(sequence)

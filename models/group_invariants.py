@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 from frontier.events import EXPERT, Batch
 from frontier.ffn import FfnConfig, FfnSnapshot
+from models.group_view import name_of_scheduler
 from models.quiescent import ProtocolState
 from models.waits import ORPHAN_TICKET
 from verify.properties import Property, invariant
@@ -14,6 +17,16 @@ def _snapshot(state: ProtocolState) -> FfnSnapshot:
     if not isinstance(snapshot, FfnSnapshot):
         raise TypeError(f"expected the state of a DECODE_FFN stage, got {type(snapshot).__name__}")
     return snapshot
+
+
+def _named(groups: Iterable[Hashable]) -> str:
+    """Say groups in words."""
+    return ", ".join(sorted(g.title if isinstance(g, Batch) else str(g) for g in groups))
+
+
+def _schedulers(config: FfnConfig, numbers: Iterable[int]) -> str:
+    """Say schedulers in words."""
+    return ", ".join(name_of_scheduler(config, n) for n in sorted(numbers)) or "nobody"
 
 
 def _schedulers_of(config: FfnConfig, group: Batch) -> set[int]:
@@ -29,14 +42,16 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
         active = _snapshot(state).context.active
         waves = sum(isinstance(g, Batch) and g.phase == EXPERT for _, g in active)
         limit = 1 if waves else config.capacity
-        return f"the stage is held by {active}" if len(active) > limit else None
+        if len(active) <= limit:
+            return None
+        return f"the stage is held at once by {_named(group for _, group in active)}"
 
     def runs_what_it_holds(state: ProtocolState) -> str | None:
         """Check that every running group holds the stage."""
         snapshot = _snapshot(state)
         held = {operation for _, operation in snapshot.context.active}
         running = {group for group, _ in snapshot.schedulers if group is not None}
-        return None if running <= held else f"{running - held} run without holding the stage"
+        return None if running <= held else f"{_named(running - held)} runs without a ticket"
 
     def ticket_in_one_place(state: ProtocolState) -> str | None:
         """Check that a queued group stands in the heap of every scheduler of its own."""
@@ -45,14 +60,18 @@ def group_invariants(config: FfnConfig) -> tuple[Property[ProtocolState], ...]:
         heaps = [set(queue) for _, queue in snapshot.schedulers]
         for group in queued:
             if not isinstance(group, Batch):
-                return f"an operation of unknown kind is queued: {group!r}"
+                return f"the operation {group} is queued, which is no group"
             own = _schedulers_of(config, group)
-            if any((group in heap) != (number in own) for number, heap in enumerate(heaps)):
-                return f"the ticket of {group} is queued, but its children are not all in the heaps"
+            having = {number for number, heap in enumerate(heaps) if group in heap}
+            if having != own:
+                return (
+                    f"the ticket of {group.title} is queued for {_schedulers(config, own)}, but it "
+                    f"waits in the heap of {_schedulers(config, having)}"
+                )
         held = {operation for _, operation in snapshot.context.active}
         homeless = set().union(*heaps) - set(queued) - held
         if minted_at_arrival and homeless:
-            return f"{homeless} wait without a ticket"
+            return f"{_named(homeless)} waits without a ticket"
         return None
 
     def no_orphan(state: ProtocolState) -> str | None:

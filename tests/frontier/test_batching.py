@@ -89,16 +89,29 @@ def test_full_cache_preempts_the_last_admitted_and_computes_it_again():
     assert batcher.running[0].prefilled == 4, "prompt tokens count once"
 
 
-def test_a_request_in_flight_is_not_preempted():
+def test_a_request_in_flight_is_not_preempted_and_the_first_waits_for_it():
     batcher = lane((4, 3), (4, 3), (4, 3), block_size=2, num_blocks=6, token_budget=4)
     first, second, third = batcher.form(), batcher.form(), batcher.form()
     assert batcher.free_blocks == 0
     finish(batcher, first)
-    assert batcher.form() == (), "it would have to preempt itself: the others are in flight"
-    assert batcher.waiting[0].request.number == 0
-    finish(batcher, second)
+    assert batcher.form() == (), "the others are in flight, and to preempt itself would be unfair"
+    assert [s.blocks for s in batcher.running] == [2, 2, 2]
     finish(batcher, third)
-    assert [chunk.request for chunk in batcher.form()] == [1, 2]
+    assert batcher.form() == (Chunk(0, 0, 1),), "the last one makes room for the first"
+    assert [s.request.number for s in batcher.waiting] == [2]
+    finish(batcher, second)
+    assert batcher.form() == (Chunk(1, 0, 1),), "one block is left, and nobody else is admitted"
+
+
+def test_the_last_request_gives_way_itself_and_a_later_one_in_flight_is_waited_for():
+    batcher = lane((4, 3), (4, 3), block_size=2, num_blocks=4, token_budget=4)
+    first, second = batcher.form(), batcher.form()
+    finish(batcher, second)
+    assert batcher.form() == (), "the first is in flight, and the last finds no block"
+    assert [s.request.number for s in batcher.running] == [0]
+    assert [s.request.number for s in batcher.waiting] == [1]
+    finish(batcher, first)
+    assert batcher.form() == (Chunk(0, 0, 1),)
 
 
 @pytest.mark.parametrize(

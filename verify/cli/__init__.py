@@ -9,6 +9,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any, Final
 
@@ -68,15 +70,30 @@ class CommandsOnDemand(TyperGroup):
         command.name = cmd_name
         return command
 
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the command line; what that prints (help, version) must be read as well."""
+        with _all_of_it_read():
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for, and see to it that all of its output is read."""
+        with _all_of_it_read():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _all_of_it_read() -> Iterator[None]:
+    try:
         try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()
-        except BrokenPipeError:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        end_without_reader()
+    except SystemExit as end:  # rich, which prints the help, turns the same into an exit with 1
+        if isinstance(end.__context__, BrokenPipeError):
             end_without_reader()
+        raise
 
 
 app = typer.Typer(

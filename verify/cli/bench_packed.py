@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -33,29 +33,47 @@ from verify.verdict import Stats
 
 CANONICAL: Final = ("canonical",)
 
-Shape = tuple[int, ...]
 
-SHAPES: Final[tuple[Shape, ...]] = ((3, 3, 2), (4, 2, 2), (4, 3, 2))
-"""Lanes, stages, batches of the ladder that every engine climbs."""
+class Shape(NamedTuple):
+    """A rung of the ladder."""
 
-LARGE: Final[tuple[Shape, ...]] = (
-    (8, 2, 2),
-    (8, 2, 2, 4),
-    (8, 2, 4),
-    (16, 2, 2),
-    (8, 3, 2),
-    (12, 3, 2),
-    (8, 3, 3),
-    (8, 4, 2),
-    (8, 4, 2, 4),
+    lanes: int
+    stages: int
+    batches: int
+    layers: int = 1
+    ties: bool = False
+
+    def __str__(self) -> str:
+        """Lanes x stages x batches, and what is not as usual."""
+        layers = "" if self.layers == 1 else f", {self.layers} layers"
+        return f"{self.lanes}x{self.stages}x{self.batches}{layers}{', ties' if self.ties else ''}"
+
+
+SHAPES: Final = (Shape(3, 3, 2), Shape(4, 2, 2), Shape(4, 3, 2))
+"""Every engine climbs these."""
+
+LARGE: Final = (
+    Shape(8, 2, 2),
+    Shape(8, 2, 2, layers=4),
+    Shape(8, 2, 4),
+    Shape(16, 2, 2),
+    Shape(8, 3, 2),
+    Shape(12, 3, 2),
+    Shape(8, 3, 3),
+    Shape(8, 4, 2),
+    Shape(8, 4, 2, layers=4),
+    Shape(3, 2, 2, ties=True),
+    Shape(8, 2, 2, ties=True),
+    Shape(8, 3, 3, ties=True),
+    Shape(8, 4, 2, ties=True),
 )
-"""Shapes for the packed engine with every reduction; a fourth number is the layers of a stage."""
+"""For the packed engine with every reduction."""
 
-TIED: Final[tuple[Shape, ...]] = ((3, 2, 2), (8, 2, 2), (8, 3, 3), (8, 4, 2))
-"""Shapes with ties on, with every reduction; the first also without."""
+TIED: Final = Shape(3, 2, 2, ties=True)
+"""With ties, and without any reduction."""
 
-HEAVY: Final[tuple[Shape, ...]] = ((5, 3, 2), (4, 3, 3))
-"""Shapes without a reduction that take gigabytes and minutes."""
+HEAVY: Final = (Shape(5, 3, 2), Shape(4, 3, 3))
+"""Without a reduction these take gigabytes and minutes."""
 
 
 REPEATS: Final = 40
@@ -86,9 +104,9 @@ PAN_LINES: Final = {
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run: what was explored (lanes x stages x batches), by what, and what it took."""
+    """One run: what was explored, by what, and what it took."""
 
-    shape: str
+    shape: Shape
     engine: str
     threads: int
     reductions: str
@@ -105,16 +123,15 @@ class Measurement:
         return self.transitions / max(self.seconds, 1e-9)
 
 
-def ladder_scenario(shape: Shape, ties: bool = False) -> Scenario:
+def ladder_scenario(shape: Shape) -> Scenario:
     """Return the scenario of a rung: the repaired protocol, a burst."""
-    lanes, stages, batches, layers = (*shape, 1)[:4]
     return Scenario(
-        lanes=lanes,
-        stages=stages,
-        layers=layers,
-        batches=(batches,) * lanes,
+        lanes=shape.lanes,
+        stages=shape.stages,
+        layers=shape.layers,
+        batches=(shape.batches,) * shape.lanes,
         stand_in="withdraw_joined",
-        ties=ties,
+        ties=shape.ties,
     )
 
 
@@ -123,9 +140,8 @@ def _packed(
     reductions: tuple[str, ...],
     threads: int,
     limits: Limits,
-    ties: bool = False,
 ) -> Measurement:
-    model = PackedLanes(ladder_scenario(shape, ties), reductions)
+    model = PackedLanes(ladder_scenario(shape), reductions)
     seconds, cpu = [], []
     while True:
         search = Search(model, threads=threads)
@@ -138,7 +154,7 @@ def _packed(
             break
     found = any(search.tally.ends.values())
     return Measurement(
-        shape=_name(shape) + (", ties" if ties else ""),
+        shape=shape,
         engine="packed",
         threads=threads,
         reductions=_label(reductions, model.plan),
@@ -155,18 +171,13 @@ def _long_enough(seconds: Sequence[float]) -> bool:
     return len(seconds) >= REPEATS or sum(seconds) > SHORT_S
 
 
-def _name(shape: Shape) -> str:
-    layers = f", {shape[3]} layers" if len(shape) > 3 else ""
-    return "x".join(map(str, shape[:3])) + layers
-
-
 def _label(wanted: tuple[str, ...], plan: Plan) -> str:
     return "all" if wanted == REDUCTIONS and not plan.refused else "+".join(plan.applied) or "none"
 
 
 def _reference(shape: Shape, stats: Stats) -> Measurement:
     return Measurement(
-        shape=_name(shape),
+        shape=shape,
         engine="reference",
         threads=1,
         reductions="none",
@@ -211,7 +222,7 @@ def run_spin(shape: Shape) -> Measurement | None:
     stored = sum(map(int, vector.groups())) if vector else 0
     states = int(_pan(text, "states"))
     return Measurement(
-        shape=_name(shape),
+        shape=shape,
         engine="spin",
         threads=1,
         reductions="canonical",
@@ -246,7 +257,7 @@ def measure(
 ) -> Iterator[Measurement]:
     """Climb the ladder; the kernels are compiled before anything is timed."""
     yield _reference(SHAPES[0], reference)
-    _packed((2, 2, 2), (), 1, limits)
+    _packed(Shape(2, 2, 2), (), 1, limits)
     spin = spin_version()
     for shape in SHAPES:
         for reductions in ((), CANONICAL, REDUCTIONS):
@@ -258,9 +269,7 @@ def measure(
                 yield found
     for shape in LARGE:
         yield _packed(shape, REDUCTIONS, max(threads), limits)
-    yield _packed(TIED[0], (), max(threads), limits, ties=True)
-    for shape in TIED:
-        yield _packed(shape, REDUCTIONS, max(threads), limits, ties=True)
+    yield _packed(TIED, (), max(threads), limits)
     for shape in HEAVY if heavy else ():
         yield _packed(shape, (), max(threads), limits)
 
@@ -315,7 +324,7 @@ _COLUMNS: Final = (
 
 def _cells(row: Measurement) -> list[str]:
     return [
-        row.shape,
+        str(row.shape),
         row.engine,
         str(row.threads),
         row.reductions,
@@ -338,12 +347,12 @@ def findings(rows: Sequence[Measurement]) -> list[str]:
     """Say, in sentences, how the measurements stand to what is promised (issue 6)."""
     lines = []
     reference = _of(rows, engine="reference")
-    one = _of(rows, engine="packed", shape="3x3x2", reductions="none", threads=1)
+    one = _of(rows, engine="packed", shape=SHAPES[0], reductions="none", threads=1)
     if reference and one:
         lines.append(
-            f"3x3x2, one core: packed {one.rate / reference.rate:,.0f}x the reference engine's "
-            f"transitions a second (promised: 100x); {one.bytes_per_state:.0f} bytes a state "
-            f"(promised: at most 90)"
+            f"{SHAPES[0]}, one core: packed {one.rate / reference.rate:,.0f}x the reference "
+            f"engine's transitions a second (promised: 100x); {one.bytes_per_state:.0f} bytes a "
+            f"state (promised: at most 90)"
         )
     for shape in dict.fromkeys(row.shape for row in rows):
         alone = _of(rows, engine="packed", shape=shape, reductions="none", threads=1)
@@ -357,7 +366,7 @@ def findings(rows: Sequence[Measurement]) -> list[str]:
     return lines
 
 
-def _against_spin(rows: Sequence[Measurement], shape: str) -> list[str]:
+def _against_spin(rows: Sequence[Measurement], shape: Shape) -> list[str]:
     spin = _of(rows, engine="spin", shape=shape)
     if spin is None:
         return []
@@ -406,16 +415,55 @@ def _write(rows: Sequence[Measurement], report: Path) -> None:
         "",
         "![States a second and time to the verdict](engine.svg)",
         "",
+        "## The frontier of what is proved",
+        "",
+        "Every shape above that was decided, largest last; without ties a proof is one for events "
+        "that never fall due together, but [ties add nothing](../docs/packed_engine.md"
+        "#ties-one-event-at-a-time) under `ep_ordered`.",
+        "",
+        "| " + " | ".join(_FRONTIER) + " |",
+        "|" + "---|" * len(_FRONTIER),
+        *frontier(rows),
+        "",
     ]
     write_text_atomically(report / "engine.md", "\n".join(text))
-    data = json.dumps([asdict(row) for row in rows], indent=1)
+    data = json.dumps([asdict(row) | row.shape._asdict() for row in rows], indent=1)
     write_text_atomically(report / "engine.json", data + "\n")
     write_text_atomically(report / "engine.svg", _plot(rows))
 
 
+_FRONTIER: Final = (
+    "lanes",
+    "stages",
+    "batches a lane",
+    "layers",
+    "ties",
+    "reductions",
+    "states",
+    "seconds",
+    "verdict",
+)
+
+
+def frontier(rows: Sequence[Measurement]) -> list[str]:
+    """Rows of a table: what the packed engine decided, on most cores, by the size of the shape."""
+    decided = {
+        (row.shape, row.reductions): row
+        for row in rows
+        if row.engine == "packed" and row.verdict in ("holds", "violated")
+    }
+    ordered = sorted(decided.values(), key=lambda row: (row.reductions != "none", row.shape))
+    return [
+        f"| {row.shape.lanes} | {row.shape.stages} | {row.shape.batches} | {row.shape.layers} "
+        f"| {'on' if row.shape.ties else 'off'} | {row.reductions} | {row.states:,} "
+        f"| {row.seconds:.3f} | {row.verdict} |"
+        for row in ordered
+    ]
+
+
 def _plot(rows: Sequence[Measurement]) -> str:
     """Draw time to the verdict per shape, engine and reductions, as SVG."""
-    series: dict[str, list[tuple[str, float]]] = {}
+    series: dict[str, list[tuple[Shape, float]]] = {}
     for row in rows:
         name = f"{row.engine}, {row.threads} core{'s' if row.threads > 1 else ''}, {row.reductions}"
         series.setdefault(name, []).append((row.shape, row.seconds))
@@ -431,7 +479,7 @@ def _plot(rows: Sequence[Measurement]) -> str:
             linestyle=":",
             label=name,
         )
-    axes.set_xticks(range(len(shapes)), shapes)
+    axes.set_xticks(range(len(shapes)), [str(shape) for shape in shapes])
     axes.set_yscale("log")
     axes.set_xlabel("lanes x stages x batches")
     axes.set_ylabel("seconds to the verdict")

@@ -16,7 +16,7 @@ import numpy as np
 from models.packed.bridge import Bridge
 from models.packed.kernel import MET_OTHERWISE, STOOD_STILL
 from models.packed.lanes import PackedLanes, outside_domain
-from models.packed.reductions import SAME_PATHS
+from models.packed.reductions import REDUCTIONS, SAME_PATHS, plan
 from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
 from models.subjects import AnyScenario
@@ -266,6 +266,8 @@ def _details(
         "shortest": SAME_PATHS.issuperset(model.plan.applied),
         "counts": "reduced graph" if model.plan.applied else "unreduced graph",
     }
+    if not search.finished and not model.plan.applied:
+        details["sound_reductions"] = list(plan(model.scenario, REDUCTIONS).applied)
     if options.resume is not None:
         details["resumed"] = True
     if options.spill is not None:

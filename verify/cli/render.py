@@ -306,6 +306,11 @@ def print_result(result: CheckResult) -> None:
             + ("not every run was judged" if stats.complete else "not everything was seen")
             + f" (deepest instant {stats.max_depth})"
         )
+        if result.details.get("sound_reductions"):
+            out.print(
+                "a smaller graph has the same ends: --reduction "
+                + ",".join(result.details["sound_reductions"])
+            )
     else:
         data = result.to_json()
         part = "" if stats.complete else ", exploration not complete"

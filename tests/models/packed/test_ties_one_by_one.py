@@ -94,7 +94,15 @@ def name(scenario):
     return " ".join(f"{key}={value}" for key, value in scenario.to_compact().items())
 
 
-@pytest.mark.parametrize("scenario", [*CASES, *scenarios("ties", 20, sound)], ids=name)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        *CASES,
+        *scenarios("ties", 20, sound),
+        *(pytest.param(s, marks=pytest.mark.heavy) for s in scenarios("more ties", 300, sound)),
+    ],
+    ids=name,
+)
 def test_an_instant_of_several_ends_where_its_events_end_one_by_one(scenario):
     for model, state, action in joint_instants(scenario, 1500):
         together = model.step(state, action)

@@ -54,6 +54,30 @@ def test_reductions_in_the_result():
     assert data["depth"] == len(data["schedule"])
 
 
+def test_ties_reduced_keep_the_verdict_and_own_up_to_longer_schedules():
+    ties = [*THREE[:-1], "--ties"]
+    code, data = check(*ties, "--reduction", "all")
+    unreduced_code, unreduced = check(*ties)
+    assert code == unreduced_code == 1
+    assert data["reductions"] == ["ties", "canonical", "symmetry", "por"]
+    assert data["classification"] == unreduced["classification"]
+    assert data["depth"] > unreduced["depth"]
+    assert (data["shortest"], unreduced["depth"]) == (False, len(unreduced["schedule"]))
+    assert None in data["reached"].values()
+    told = CliRunner().invoke(app, ["check", *ties, "--reduction", "all"]).stdout
+    assert "a shorter schedule may exist" in told
+
+
+def test_a_search_that_gives_up_names_reductions_that_are_sound():
+    done = CliRunner().invoke(app, ["check", *REPAIRED[:-1], "--ties", "--max-states", "5000"])
+    assert done.exit_code == 3
+    assert "--reduction ties,canonical,symmetry,por,rendezvous" in done.stdout
+    done = CliRunner().invoke(
+        app, ["check", *REPAIRED[:4], "--admission", "late_ticket", "--max-states", "5"]
+    )
+    assert "--reduction" not in done.stdout
+
+
 def test_hash_compaction_never_says_holds():
     code, data = check(*SMALL, "--hash-compact")
     assert (code, data["verdict"]) == (3, "undetermined")

@@ -6,11 +6,21 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("output", [["--json", "-"], []], ids=["json", "text"])
-def test_a_closed_pipe_has_an_exit_code_of_its_own(output: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "published-repair", "--json", "-"],
+        ["check", "published-repair"],
+        ["check", "--help"],
+        ["--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_has_an_exit_code_of_its_own(arguments: list[str]) -> None:
     run = "from verify.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", run, "check", "published-repair", *output],
+        [sys.executable, "-c", run, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
