@@ -9,7 +9,6 @@ one that had waited for it.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -63,7 +62,7 @@ class ChromeTrace:
         self._serving = serving
         self._pids = {role: at for at, role in enumerate(serving.spec.roles, start=1)}
         self._records: list[tuple[int, dict[str, Any]]] = []
-        self._created: dict[Event, deque[int]] = {}
+        self._created: dict[Event, int] = {}
         self._rooms: dict[tuple[str, int, Batch], int] = {}
         self._queued: dict[tuple[str, int, Batch], int] = {}
         self._left: dict[tuple[str, int], tuple[int, int]] = {}
@@ -99,7 +98,7 @@ class ChromeTrace:
             self._ended(now, role, event)
         for started in follow:
             if not started.is_urgent:
-                self._created.setdefault(started, deque()).append(now)
+                self._created[started] = now
                 if started.kind == WAVE_END:
                     self._dispatched(now, role, started)
 
@@ -110,7 +109,7 @@ class ChromeTrace:
         self._open[role, started.stage, started.lane] = (now, batch)
         since = self._queued.pop((role, started.stage, batch), None)
         waker = self._left.get((role, started.stage))
-        if since is not None and since < now and waker is not None and waker[0] > since:
+        if since is not None and waker is not None and waker[0] > since:
             at, lane = waker
             here = self._lane(role, started.stage, started.lane)
             self._arrow(
@@ -119,33 +118,25 @@ class ChromeTrace:
 
     def _dispatched(self, now: int, role: str, wave: Event) -> None:
         for batch in wave.members:
-            since = self._rooms.pop((role, wave.stage, batch), now)
+            since = self._rooms.pop((role, wave.stage, batch))
             lane = self._lane(role, wave.stage, batch.lane)
             if since < now:
                 self._slice(lane, since, now, f"waits in the room of layer {wave.layer}", "wait")
             self._arrow("waited in the room", lane, since, self._waves(role, wave.stage), now)
 
     def _ended(self, now: int, role: str, event: Event) -> None:
-        times = self._created.get(event)
-        start = times.popleft() if times else 0
-        if times is not None and not times:
-            del self._created[event]
-        if event.kind in _TRANSFERS:
-            self._transfer(role, event, start, now)
-        elif event.kind == REQUEST:
-            self._add(
-                now,
-                {
-                    "ph": "i",
-                    "s": "p",
-                    "name": f"request {event.request} arrives",
-                    "cat": "arrival",
-                    "pid": self._pids[role],
-                    "tid": 0,
-                },
-            )
-        else:
-            self._component(role, event, start, now)
+        if event.kind == REQUEST:
+            self._arrived(now, role, event.request)
+        elif event in self._created:  # what comes from outside followed from nothing
+            start = self._created.pop(event)
+            if event.kind in _TRANSFERS:
+                self._transfer(role, event, start, now)
+            else:
+                self._component(role, event, start, now)
+
+    def _arrived(self, now: int, role: str, request: int) -> None:
+        mark = {"ph": "i", "s": "p", "name": f"request {request} arrives", "cat": "arrival"}
+        self._add(now, {**mark, "pid": self._pids[role], "tid": 0})
 
     def _component(self, role: str, event: Event, start: int, now: int) -> None:
         number = None if event.batch is None else event.batch.number
@@ -221,7 +212,7 @@ class ChromeTrace:
         self._flows += 1
         common = {"name": name, "cat": "wait", "id": self._flows}
         # An arrow starts inside the slice that ends at `at`, so one nanosecond before its end.
-        self._add(max(at - 1, 0), {"ph": "s", **common, "pid": source.pid, "tid": source.tid})
+        self._add(at - 1, {"ph": "s", **common, "pid": source.pid, "tid": source.tid})
         self._add(now, {"ph": "f", "bp": "e", **common, "pid": target.pid, "tid": target.tid})
 
     # ---------------------------------------------------------------- result

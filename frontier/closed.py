@@ -174,10 +174,7 @@ def renumbered(
     returned too, None if nothing had to be renamed.
     """
     lanes = cast(tuple[ClosedLane, ...], snapshot.workload)
-    if all(
-        lane.next_number == len(lane.live) == (lane.live[-1][0] + 1 if lane.live else 0)
-        for lane in lanes
-    ):
+    if all(lane.next_number == len(lane.live) for lane in lanes):  # so 0, 1, ... are all live
         return snapshot, pending, None
     name = _Names(lanes)
     renamed = ReplicaSnapshot(

@@ -164,17 +164,17 @@ class EventKey(NamedTuple):
     def of(event: Event) -> EventKey:
         """Key of an event; a wave has the batch of its first member."""
         first = event.members[0] if event.members else event.batch
-        numbers = (event.lane, event.stage, event.layer, -1 if first is None else first.number)
-        lane, stage, layer, batch = (None if n < 0 else n for n in numbers)
+        numbers = (event.lane, event.stage, event.layer, event.request)
+        lane, stage, layer, request = (None if n < 0 else n for n in numbers)
         return EventKey(
             event.kind,
             event.role,
             lane,
             stage,
             layer,
-            batch,
+            None if first is None else first.number,
             "" if first is None else first.phase,
-            None if event.request < 0 else event.request,
+            request,
         )
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from frontier.durations import SECOND
 from frontier.events import (
     ATTENTION_DONE,
-    CHILD_DONE,
     COMBINE_END,
     DECODE_ATTN,
     DECODE_FFN,
@@ -22,12 +21,13 @@ from frontier.events import (
     Batch,
     Event,
 )
+from frontier.replica import batch_of
 from frontier.system import ServingSystem
 
 
 def seconds(nanoseconds: int) -> float:
-    """Time in seconds, exact to the nanosecond."""
-    return round(nanoseconds / SECOND, 9)
+    """Time in seconds, the nearest there is to these nanoseconds."""
+    return nanoseconds / SECOND
 
 
 class StageRow(NamedTuple):
@@ -115,9 +115,7 @@ class StageLedger:
 
     def _start(self, now: int, started: Event) -> None:
         role = self._serving.role_of(started)
-        if started.batch is None or started.kind not in (ATTENTION_DONE, STAGE_END, CHILD_DONE):
-            raise TypeError(f"a stage starts with an event of a batch, got {started}")
-        self._open[role, started.stage, started.lane] = (now, started.batch, started.layer)
+        self._open[role, started.stage, started.lane] = (now, batch_of(started), started.layer)
         first = self.first_starts.setdefault((role, started.stage), {})
         first.setdefault(started.lane, now)
 
@@ -128,7 +126,7 @@ class StageLedger:
             content, content_role = batch, role
             if role == DECODE_FFN:
                 back = next(e for e in follow if e.kind == FFN_RETURN)
-                content, content_role, layer = _require(back.batch), DECODE_ATTN, back.layer
+                content, content_role, layer = batch_of(back), DECODE_ATTN, back.layer
             chunks = self._serving.workloads[content_role].contents(content)
             row = StageRow(
                 role,
@@ -146,12 +144,6 @@ class StageLedger:
             )
             for sink in self._sinks:
                 sink(row)
-
-
-def _require(batch: Batch | None) -> Batch:
-    if batch is None:
-        raise TypeError("a transfer from the FFN cluster must carry a batch")
-    return batch
 
 
 @dataclass(frozen=True, slots=True)

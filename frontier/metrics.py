@@ -15,11 +15,11 @@ from frontier.system import ServingSystem
 
 @dataclass(slots=True)
 class RequestTimes:
-    """When one request got its first and its last token, in nanoseconds; -1 if it did not."""
+    """When one request got its first and its last token, in nanoseconds; None if it did not."""
 
     arrival: int
-    first_token: int = -1
-    end: int = -1
+    first_token: int | None = None
+    end: int | None = None
     tokens: int = 0
 
 
@@ -38,7 +38,7 @@ class RequestMetrics:
             times = self.times[progress.request]
             if progress.decode_tokens:
                 times.tokens += progress.decode_tokens
-                if times.first_token < 0:
+                if times.first_token is None:
                     times.first_token = now
             if progress.finished:
                 times.end = now
@@ -46,12 +46,12 @@ class RequestMetrics:
     @property
     def makespan(self) -> int:
         """End of the last request that finished, in nanoseconds; 0 if none did."""
-        return max([times.end for times in self.times if times.end >= 0], default=0)
+        return max([times.end for times in self.times if times.end is not None], default=0)
 
     @property
     def request_end_s(self) -> list[float | None]:
         """End of each request in seconds, None where it did not end."""
-        return [seconds(times.end) if times.end >= 0 else None for times in self.times]
+        return [_since(0, times.end) for times in self.times]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per request: size, lanes, times in seconds, None where a time does not exist."""
@@ -59,11 +59,10 @@ class RequestMetrics:
 
     def _row(self, number: int, times: RequestTimes) -> dict[str, Any]:
         request = self._serving.spec.requests[number]
-        first = seconds(times.first_token - times.arrival) if times.first_token >= 0 else None
-        whole = seconds(times.end - times.arrival) if times.end >= 0 else None
+        first, end = times.first_token, times.end
         per_token = None
-        if times.end >= 0 and times.tokens > 1:
-            per_token = seconds(round((times.end - times.first_token) / (times.tokens - 1)))
+        if first is not None and end is not None and times.tokens > 1:
+            per_token = seconds(round((end - first) / (times.tokens - 1)))
         return {
             "request": number,
             "prefill_tokens": request.prefill_tokens,
@@ -73,11 +72,11 @@ class RequestMetrics:
                 for role, workload in self._serving.workloads.items()
             },
             "arrival_s": seconds(times.arrival),
-            "first_token_s": seconds(times.first_token) if times.first_token >= 0 else None,
-            "end_s": seconds(times.end) if times.end >= 0 else None,
+            "first_token_s": _since(0, first),
+            "end_s": _since(0, end),
             "generated_tokens": times.tokens,
-            "ttft_s": first,
-            "e2e_s": whole,
+            "ttft_s": _since(times.arrival, first),
+            "e2e_s": _since(times.arrival, end),
             "tpot_s": per_token,
         }
 
@@ -99,6 +98,11 @@ class RequestMetrics:
                 for name in ("ttft_s", "e2e_s", "tpot_s")
             },
         }
+
+
+def _since(start: int, instant: int | None) -> float | None:
+    """Seconds from a start to an instant in nanoseconds, None if it never came."""
+    return None if instant is None else seconds(instant - start)
 
 
 def _rate(count: int, makespan: int) -> float | None:

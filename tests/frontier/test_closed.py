@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from frontier.closed import FOREVER, ClosedWorkload
-from frontier.events import REQUEST, Event
+from frontier.closed import FOREVER, ClosedLane, ClosedWorkload, renumbered
+from frontier.events import REQUEST, Batch, Event
+from frontier.replica import ReplicaSnapshot
 from models.quiescent import QuiescentModel
 from models.scenario import Scenario
 
@@ -47,9 +48,32 @@ def test_first_requests_arrive_one_by_one_if_open_and_never_in_a_burst():
     assert workload.next_batch(1) is None
     assert workload.request(Event(REQUEST, 1)) == 1
     first = workload.next_batch(1)
+    assert first.phase == "prefill"
     assert workload.next_batch(1) is None
     workload.batch_ended(first)
     assert workload.next_batch(1).number == 1
+
+
+def snapshot(*lanes):
+    return ReplicaSnapshot((), (), (0,) * len(lanes), lanes)
+
+
+def test_a_state_whose_live_batches_count_from_0_is_returned_as_it_is():
+    told, pending = snapshot(ClosedLane(2, (), ((0, 5), (1, 5))), ClosedLane(0, (0,), ())), ()
+    again, events, name = renumbered(told, pending)
+    assert again is told
+    assert events is pending
+    assert name is None
+
+
+def test_live_batches_are_numbered_from_0_and_gone_ones_down_from_minus_1():
+    told = snapshot(ClosedLane(0, (0,), ()), ClosedLane(8, (1,), ((3, 1), (7, 0))))
+    numbers = (5, 7, 4, 3, 5)
+    pending = tuple([Event("batch_end", 1, Batch(1, number)) for number in numbers])
+    again, events, name = renumbered(told, pending)
+    assert again.workload == (ClosedLane(0, (0,), ()), ClosedLane(2, (1,), ((0, 1), (1, 0))))
+    assert [event.batch for event in events] == [Batch(1, n) for n in (-1, 1, -2, 0, -1)]
+    assert name[Batch(1, 7)] == Batch(1, 1)
 
 
 @pytest.mark.parametrize("values", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])

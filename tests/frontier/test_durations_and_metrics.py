@@ -17,9 +17,11 @@ from frontier.durations import (
 )
 from frontier.durations_io import read_recording, read_table, write_recording
 from frontier.events import Batch, Event
-from frontier.ledger import LaneOverlap, StageRow, lane_overlap, seconds
-from frontier.metrics import _rate, _summary
+from frontier.ledger import LaneOverlap, StageLedger, StageRow, lane_overlap, seconds
+from frontier.metrics import RequestMetrics, RequestTimes, _rate, _summary
 from frontier.requests import poisson_times, read_requests_csv, uniform_requests
+from frontier.system import ServingSpec, ServingSystem
+from models.serving import ServingRun
 
 ATTENTION = Event("attention_done", 1, Batch(1, 4), 0, 2)
 REQUEST = Event("request", 0, request=0)
@@ -90,6 +92,8 @@ def test_of_rows_that_name_as_much_the_last_counts():
     assert message(TableDurations, [(EventKey("wave_end"), 0)]) == (
         f"a time must be at least 1 ns, got 0 for {EventKey('wave_end')}"
     )
+    most = [(EventKey("wave_end", phase="decode", batch=3), 9), *rows[:3]]
+    assert TableDurations(most).of(WAVE) == 9
     with pytest.raises(DurationError, match=r"^the table of times has no row that fits wave_end\("):
         TableDurations([(EventKey("stage_end"), 5)]).of(WAVE)
 
@@ -108,6 +112,7 @@ def test_a_table_with_blanks_and_every_column():
     header = "kind, role, lane, stage, layer, batch, phase, request, s"
     (row,) = read_table(f"{header}\nwave_end, PREFILL, 1, 2, 3, 4, decode, 5, 0.25\n")
     assert row == (EventKey("wave_end", "PREFILL", 1, 2, 3, 4, "decode", 5), 250_000_000)
+    assert read_table("kind, lane, ns\nstage_end, , 7\n") == [(EventKey("stage_end"), 7)]
     assert read_table("kind,ns\nstage_end,0.2\n") == [(EventKey("stage_end"), 1)]
     assert read_table("kind,ns\nstage_end, 7\nwave_end,8\n")[1] == (EventKey("wave_end"), 8)
 
@@ -228,11 +233,53 @@ def test_summaries_use_the_nearest_rank():
     assert _summary([None]) is None
 
 
+def test_times_that_do_not_exist_are_none():
+    spec = ServingSpec("co-location", 1, 1, 1, False, uniform_requests(4, 1, 3))
+    metrics = RequestMetrics(ServingSystem(spec))
+    metrics.times = [
+        RequestTimes(100),
+        RequestTimes(100, 300, None, 2),
+        RequestTimes(100, 300, 700, 3),
+        RequestTimes(100, 300, 300, 1),
+    ]
+    names = ("first_token_s", "end_s", "ttft_s", "e2e_s", "tpot_s")
+    assert [tuple(row[name] for name in names) for row in metrics.rows()] == [
+        (None, None, None, None, None),
+        (3e-07, None, 2e-07, None, None),
+        (3e-07, 7e-07, 2e-07, 6e-07, 2e-07),
+        (3e-07, 3e-07, 2e-07, 2e-07, None),
+    ]
+    assert metrics.request_end_s == [None, None, 7e-07, 3e-07]
+    assert metrics.makespan == 700
+
+
 def test_rates_and_seconds_are_rounded():
     assert _rate(1, 3 * 10**9) == 0.333333
     assert _rate(2, 10**9) == 2.0
     assert _rate(2, 0) is None
     assert (seconds(1), seconds(1_500_000_000), seconds(0)) == (1e-09, 1.5, 0.0)
+
+
+@pytest.mark.parametrize("follow", [Event("attention_done", 0, None, 0), Event("stage_end", 0)])
+def test_a_stage_starts_with_a_batch(follow):
+    spec = ServingSpec("co-location", 1, 1, 1, True, uniform_requests(1, 1, 1))
+    with pytest.raises(TypeError, match=f"^{follow.kind} needs a batch"):
+        StageLedger(ServingSystem(spec))(0, Event("stage_schedule", 0, None, 0), [follow])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "layers"),
+    [
+        ("co-location", {"MONOLITHIC": {-1}}),
+        ("pd-af", {"PREFILL": {-1}, "DECODE_ATTN": {0, 1, -1}, "DECODE_FFN": {0, 1}}),
+    ],
+)
+def test_a_row_has_a_layer_where_a_stage_is_visited_once_a_layer(architecture, layers):
+    """The last visit to a decode attention stage runs its tail, which belongs to no layer."""
+    found = {}
+    spec = ServingSpec(architecture, 1, 1, 2, True, uniform_requests(1, 1, 2))
+    ServingRun(spec, None, (lambda r: found.setdefault(r.role, set()).add(r.layer),)).run()
+    assert found == layers
 
 
 def test_a_row_names_its_layer_only_where_it_has_one():

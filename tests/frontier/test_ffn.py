@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from frontier.admission import ADMISSION_RULES
-from frontier.events import DENSE, EXPERT
+from frontier.events import DENSE, EXPERT, Batch, Event
 from frontier.ffn import FfnConfig, FfnReplica, ScriptedGroups
 
 KIND = {"d": DENSE, "e": EXPERT}
@@ -107,3 +107,27 @@ def test_late_ticket_completes():
 def test_unknown_kind_is_named():
     with pytest.raises(ValueError, match="producer 1 must be dense or expert, got 'x'"):
         ScriptedGroups([["dense"], ["x"]])
+
+
+def test_groups_are_sent_to_the_stage_of_their_script():
+    assert ScriptedGroups([[DENSE], [], [EXPERT]]).start() == [
+        Event("group", 0, None, 0), Event("group", 2, None, 0),
+    ]  # fmt: skip
+    assert ScriptedGroups([[DENSE]], stage=3).following(0) == [Event("group", 0, None, 3)]
+
+
+def test_a_wave_ends_with_a_combine_that_belongs_to_no_scheduler():
+    replica = replica_of("e")
+    children = settle(replica, tuple(replica.start()), (0,))
+    assert [child.lane for child in children] == [0, 1]
+    assert replica.handle(children[1]) == []
+    assert replica.handle(children[0]) == [Event("combine_end", -1, Batch(-1, 0, EXPERT), 0)]
+
+
+@pytest.mark.parametrize(("capacity", "run"), [(1, [2]), (2, [2, 3])])
+def test_producers_share_the_full_stage_schedulers_up_to_the_capacity(capacity, run):
+    config = FfnConfig(2, full_stages=2, capacity=capacity)
+    replica = FfnReplica(config, ScriptedGroups([[DENSE], [DENSE]]))
+    pending = settle(replica, tuple(replica.start()), (0, 1))
+    assert [event.lane for event in pending] == run
+    assert [s.busy or bool(s.queue) for s in replica.schedulers] == [False, False, True, True]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from frontier.admission import ADMISSION_RULES
+from frontier.attention import AttentionReplica
 from frontier.batching import BatchingConfig, Chunk, LaneBatcher, LaneSequence, SequenceSnapshot
 from frontier.clusters import FfnShape, M2nLink, PdAfCluster, Shipment
 from frontier.des import Simulation
@@ -269,6 +270,13 @@ def test_refusals_say_what_to_do():
     serving = (ServingConfig(1), ServingConfig(1))
     with pytest.raises(ValueError, match="takes one lane per role, got 2 for PREFILL"):
         PdAfCluster(two, two, FfnShape(), serving, ())
+
+
+def test_a_decode_attention_replica_has_one_lane():
+    with pytest.raises(ValueError, match=r"^DECODE_ATTN takes one lane, got 2 lanes$"):
+        AttentionReplica(
+            spec("pd-af", lanes=2).replica, RequestWorkload(ServingConfig(2), ()), list
+        )
 
 
 def test_every_layer_may_be_dense_and_the_rules_reach_all_parts():

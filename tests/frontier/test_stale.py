@@ -2,6 +2,7 @@
 
 import pytest
 
+from frontier.admission import ADMISSION_RULES
 from frontier.closed import FOREVER, ClosedLane, ClosedWorkload
 from frontier.events import Batch, CoreError, Event
 from frontier.ffn import EXPERT, FfnConfig, ScriptedGroups
@@ -12,6 +13,7 @@ from frontier.stale import (
     InterruptibleFfn,
     InterruptibleReplica,
     Interruptions,
+    WithInvalidations,
 )
 from frontier.workload import FiniteWorkload
 
@@ -199,6 +201,21 @@ def test_a_stale_queued_wave_goes_with_all_its_children(rule, queued, woken):
     assert stage.stale == set()
 
 
+def test_a_stale_group_without_a_ticket_goes_too():
+    """Under late_ticket a group that was never presented has none."""
+    config = FfnConfig(2, admission=ADMISSION_RULES["late_ticket"])
+    stage = InterruptibleFfn(config, ScriptedGroups([["dense", "dense"]]), STALE_RULES["proper"])
+    (following,) = [e for e in settled(stage, stage.handle(*stage.start())) if e.kind == "group"]
+    settled(stage, stage.handle(following))
+    (first,), (second,) = stage.context.active_tickets, stage.schedulers[2].queue
+    stage.handle(Event("invalidate", 2, second))
+    assert stage.context.queued_tickets == ()
+    (retry,) = stage.handle(Event("stage_end", 2, first.operation_id, 0))
+    assert stage.handle(retry) == []
+    assert stage.is_complete
+    assert stage.stale == set()
+
+
 def test_a_stale_wave_that_a_sibling_runs_goes_on():
     stage, pending = ffn([EXPERT])
     assert [(e.kind, e.lane) for e in pending] == [("child_done", lane) for lane in range(3)]
@@ -252,6 +269,14 @@ def test_a_rejected_call_is_a_core_error():
         stage.handle(end)
     assert caught.value.event == end
     assert caught.value.reason == "ticket must be a StageAdmissionTicket, got 'no ticket'"
+
+
+def test_invalidations_come_after_the_events_of_the_start():
+    replica, _ = dense(lanes=2)
+    system = WithInvalidations(replica, [invalidate(Batch(0, 0))])
+    assert system.start() == [*replica.start(), invalidate(Batch(0, 0))]
+    assert system.handle(invalidate(Batch(1, 0))) == []
+    assert replica.stale == {Batch(1, 0)}
 
 
 # ---------------------------------------------------------------- closed workloads
