@@ -24,6 +24,10 @@ class Request(NamedTuple):
     arrival_ns: int = 0
 
 
+MOST_REQUESTS: Final = 1_000_000
+"""Requests of one run; many more would only exhaust the machine."""
+
+
 def poisson_times(count: int, rate: float, seed: int) -> tuple[int, ...]:
     """Arrival times of a Poisson process in nanoseconds: ``count`` exponential gaps summed.
 
@@ -35,19 +39,25 @@ def poisson_times(count: int, rate: float, seed: int) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If the rate is outside these bounds.
+        If the rate is outside these bounds, or there are more than :data:`MOST_REQUESTS`.
     """
     if not 1e-6 <= rate <= 1e9:
         raise ValueError(
             f"the rate of a Poisson process must be positive, from 1e-6 to 1e9 a second, "
             f"got {rate!r}"
         )
+    _require_few(count)
     draw = random.Random(seed)
     at, times = 0.0, []
     for _ in range(count):
         at += draw.expovariate(rate)
         times.append(round(at * SECOND))
     return tuple(times)
+
+
+def _require_few(count: int) -> None:
+    if count > MOST_REQUESTS:
+        raise ValueError(f"requests must be at most {MOST_REQUESTS:,}, got {count}")
 
 
 def uniform_requests(
@@ -58,7 +68,8 @@ def uniform_requests(
     Raises
     ------
     ValueError
-        If a count is below 1, or the times are not one per request in order.
+        If a count is below 1, there are more than :data:`MOST_REQUESTS`, or the times are not
+        one per request in order.
     """
     for name, value in (
         ("requests", count),
@@ -67,6 +78,7 @@ def uniform_requests(
     ):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+    _require_few(count)
     times = (0,) * count if times_ns is None else tuple(times_ns)
     if len(times) != count or list(times) != sorted(times) or times[0] < 0:
         raise ValueError(

@@ -68,6 +68,9 @@ class Case:
     fairness: str | None = None
 
 
+_CASE_FIELDS: Final = ("title", "reason", "scenario", "expect", "twin", "property", "fairness")
+
+
 def load_case(path: Path) -> Case:
     """Read one case file.
 
@@ -127,12 +130,41 @@ def find_case(name: str) -> Case:
 
 
 def load_scenario(path: Path) -> AnyScenario:
-    """Read a scenario from a TOML file: fields at the top level, or in a table ``[scenario]``."""
+    """Read a scenario from a TOML file: fields at the top level, or in a table ``[scenario]``.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot be read, is wrong, names no field at all (a file that was cut short), or has
+        something beside the table that nobody would read.
+    """
     content = read_toml(path)
+    for name in content if "scenario" in content else ():
+        if name not in _CASE_FIELDS:
+            raise ScenarioError(
+                f"{path}: {name!r} stands beside the table [scenario], where nobody reads it; put "
+                f"the fields of the scenario into the table"
+            )
     values = content.get("scenario", content)
     if not isinstance(values, dict):
         raise ScenarioError(f"{path}: scenario must be a table, got {values!r}")
+    if not values:
+        raise ScenarioError(f"{path} names no field of a scenario, such as lanes = 2")
     try:
         return scenario_of(values)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None
+
+
+def load_question(path: Path) -> tuple[str | None, str | None]:
+    """Read what a case file asks, ``property`` and ``fairness``; None for what it leaves open.
+
+    Raises
+    ------
+    ScenarioError
+        If the file cannot be read.
+    """
+    content = read_toml(path)
+    if "scenario" not in content:
+        return None, None
+    return content.get("property"), content.get("fairness")

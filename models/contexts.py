@@ -449,8 +449,9 @@ class ForeignContext:
             return ()
         found = list(self._shown_obstacles(ticket))
         queue = self.queued_tickets
-        place = [other.operation_id for other in queue].index(ticket.operation_id)
-        ahead = queue[:place]
+        queued = [other.operation_id for other in queue]
+        shown = ticket.operation_id in queued  # a context may keep a ticket out of its own queue
+        ahead = queue[: queued.index(ticket.operation_id)] if shown else ()
         blockers = tuple(
             other
             for other in ahead

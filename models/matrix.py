@@ -7,6 +7,7 @@ form.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +146,7 @@ class CaseSet:
     cases: tuple[MatrixCase, ...]
 
     def select(self, groups: tuple[str, ...], case_ids: tuple[str, ...]) -> tuple[MatrixCase, ...]:
-        """Cases of the groups and ids, all where none are named; CaseSetError if one is unknown."""
+        """Cases of the groups and ids, all where none are named; CaseSetError if none is left."""
         known_groups = {case.group for case in self.cases}
         known_ids = {case.case_id for case in self.cases}
         for given, known, what in ((groups, known_groups, "group"), (case_ids, known_ids, "case")):
@@ -153,11 +154,14 @@ class CaseSet:
                 if name not in known:
                     there = ", ".join(sorted(known))
                     raise CaseSetError(f"set {self.name} has no {what} {name!r}; it has: {there}")
-        return tuple(
+        selected = tuple(
             case
             for case in self.cases
             if (not groups or case.group in groups) and (not case_ids or case.case_id in case_ids)
         )
+        if not selected:
+            raise CaseSetError(f"no case of set {self.name} is in these groups and of these ids")
+        return selected
 
 
 _INPUTS: Final[Mapping[str, type]] = {
@@ -182,6 +186,10 @@ _RESULTS: Final = (
 )
 
 
+_CASE_ID: Final = re.compile(r"[A-Za-z0-9][\w.+=-]{0,127}", re.ASCII)
+"""Ids name folders, so that they must not lead out of the matrix."""
+
+
 def load_set(name: str) -> CaseSet:
     """Read a packaged set by name, or a set file by path.
 
@@ -203,6 +211,8 @@ def load_set(name: str) -> CaseSet:
         cases = tuple(_case(value, fixtures, path) for value in content["cases"])
     except (KeyError, TypeError, AttributeError) as error:
         raise CaseSetError(f"{path} is no set of cases: {error!r}") from None
+    if not cases:
+        raise CaseSetError(f"{path} has no case")
     ids = [case.case_id for case in cases]
     if len(set(ids)) != len(ids):
         twice = sorted({case_id for case_id in ids if ids.count(case_id) > 1})
@@ -232,6 +242,11 @@ def _case(values: Mapping[str, Any], fixtures: Mapping[str, Fixture], path: Path
                 f"{path}: {name}: {field} must be of type {kind.__name__}, "
                 f"got {values.get(field)!r}"
             )
+    if not _CASE_ID.fullmatch(name):
+        raise CaseSetError(
+            f"{path}: case_id must be letters, digits and any of _ . + = - after the first, at "
+            f"most 128 in all, got {name!r}"
+        )
     if values.get("fixture") not in fixtures:
         raise CaseSetError(
             f"{path}: {name}: fixture must be one of {', '.join(fixtures)}, "
@@ -273,13 +288,13 @@ def published_differences(case: MatrixCase, rule: str, found: Mapping[str, Any])
     if expected != "success":
         return []
     pairs: list[tuple[str, Any, Any, float]] = [
-        (name, value, found["requests_completed" if name == "requests" else name], 0.0)
+        (name, value, found.get("requests_completed" if name == "requests" else name), 0.0)
         for name, value in case.published.get("totals", {}).items()
     ]
     for stage, overlap in case.published.get("lane_overlap", {}).get(rule, {}).items():
         for name, value in overlap.items():
             tolerance = {"peak_lanes": 0.0, "co_execution_fraction": FRACTION_TOLERANCE}
-            ours = found["lane_overlap"][stage][name]
+            ours = found["lane_overlap"].get(stage, {}).get(name)
             pairs.append(
                 (f"stage {stage} {name}", value, ours, tolerance.get(name, TIME_TOLERANCE_S))
             )

@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from frontier.admission import ADMISSION_RULES, AdmissionRule
 from frontier.lanes import LaneStageScheduler
@@ -101,15 +101,53 @@ class OwnStandInRule:
         self.withdraws_joined = withdraws
 
     def allows(self, lane: int, scheduler: LaneStageScheduler, context: StageView) -> bool:
-        """Ask the rule; any answer but None counts as Python counts it."""
+        """Ask the rule; any answer but None counts as Python counts it.
+
+        It gets a copy of the scheduler and a context that can only be read, so that it can neither
+        change nor mark what it is asked about.
+        """
 
         def answer() -> bool:
-            found = self._rule.allows(lane, scheduler, context)
+            found = self._rule.allows(lane, _copy_of(scheduler), _OnlyRead(context))
             if found is None:
                 raise RuleError(f"{self.name}: allows returned None; it must return True or False")
             return bool(found)
 
-        return _answer_of(self.name, answer)
+        first, again = _answer_of(self.name, answer), _answer_of(self.name, answer)
+        if first != again:
+            raise RuleError(
+                f"{self.name}: allows answered {first}, then {again} to the same question; "
+                f"a rule must depend on nothing but its arguments"
+            )
+        return first
+
+
+def _copy_of(scheduler: LaneStageScheduler) -> LaneStageScheduler:
+    copy = type(scheduler)()
+    copy.restore(scheduler.running, scheduler.in_order)
+    return copy
+
+
+_QUESTIONS: Final = ("is_active", "is_queued", "is_cancelled", "owns", "refusals")
+"""Methods of a context that change nothing."""
+
+
+class _OnlyRead:
+    """A stage execution context whose public state can be read, and no more."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: StageView) -> None:
+        object.__setattr__(self, "_context", context)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(object.__getattribute__(self, "_context"), name)
+        if name.startswith("_") or (callable(value) and name not in _QUESTIONS):
+            raise TypeError(f"a stand-in rule may only read the context; {name} is out of bounds")
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError(f"a stand-in rule may only read the context; {name} cannot be set")
 
 
 def _answer_of(reference: str, question: Callable[[], T]) -> T:

@@ -135,7 +135,9 @@ class Scenario:
         if self.context is not None:
             self._require_context(self.context)
 
-    def _require_context(self, name: str) -> None:
+    def _require_context(self, name: object) -> None:
+        if not isinstance(name, str):
+            raise ScenarioError(f"context must be FILE.py:Class or module:Class, got {name!r}")
         if self.workload == "closed":
             raise ScenarioError(
                 "context: a closed workload renames its batches, which a context of another "
@@ -385,7 +387,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         If it cannot be read or is no TOML, naming the file and the place.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -79,3 +79,25 @@ def test_scenario_file_with_and_without_a_table(tmp_path):
     flat = load_scenario(path)
     path.write_text("[scenario]\nlanes = 3\nbatches = 1\n")
     assert load_scenario(path) == flat
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "names no field"),
+        ("[scenario]\n", "names no field"),
+        ("lanes = 3\n[scenario]\nstages = 1\n", "'lanes' stands beside"),
+        ("context = 7\n", "context must be FILE.py:Class"),
+    ],
+)
+def test_a_file_that_would_be_read_in_part_only_is_refused(tmp_path, text, said):
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(ScenarioError, match=said):
+        load_scenario(path)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_bytes(b"\xef\xbb\xbflanes = 3\r\nbatches = 1\r\n")
+    assert load_scenario(path).lanes == 3

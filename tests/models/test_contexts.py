@@ -128,3 +128,19 @@ def test_what_is_missing_is_named_before_the_code_is_accused(tmp_path, hidden):
     named = "likely cause is that the context has no forward_group_sealed"
     assert (named in text) == (hidden != "pass")
     assert named not in text or text.index(named) < text.index("answers otherwise")
+
+
+@pytest.mark.parametrize(
+    ("body", "violation"),
+    [
+        ("queued_tickets = ()", "ticket_in_one_place"),
+        ("def try_acquire(self, ticket): super().try_acquire(ticket)", "orphan_ticket"),
+    ],
+)
+def test_a_context_that_keeps_a_ticket_out_of_its_queue_is_judged(tmp_path, body, violation):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from frontier.context import EP_WAVE, FULL_STAGE_WORLD, StageExecutionContext\n"
+        f"class Mine(StageExecutionContext):\n    {body}\n"
+    )
+    assert outcome(Scenario(context=f"{path}:Mine"))["violation"] == violation

@@ -226,3 +226,44 @@ def test_a_stand_in_rule_that_forgets_to_answer_is_refused(tmp_path):
     text = "class Mine:\n    def allows(self, lane, scheduler, context): pass\n"
     with pytest.raises(RuleError, match="allows returned None"):
         counts(stand_in=reference(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("[context.cancel(t) for t in context.queued_tickets]", "cancel is out of bounds"),
+        ("[context.try_acquire(t) for t in context.queued_tickets]", "try_acquire is out of"),
+        ("context.asked = 1", "asked cannot be set"),
+        ("context._queue", "_queue is out of bounds"),
+    ],
+)
+def test_a_stand_in_rule_only_reads_the_context(tmp_path, body, said):
+    text = STAND_IN.replace("        return", f"        {body}\n        return")
+    with pytest.raises(RuleError, match=said):
+        counts(stand_in=reference(tmp_path, text))
+
+
+def test_a_stand_in_rule_that_clears_its_copy_changes_nothing(tmp_path):
+    text = """
+class Mine:
+    withdraws_joined = True
+    def allows(self, lane, scheduler, context):
+        idle = not scheduler.busy and (not scheduler.queue or context.forward_group_sealed)
+        scheduler.queue.clear()
+        scheduler.running = None
+        return idle
+"""
+    own = counts(lanes=3, stages=1, stand_in=reference(tmp_path, text))
+    assert own == counts(lanes=3, stages=1, stand_in="withdraw_joined")
+
+
+def test_a_stand_in_rule_that_answers_otherwise_when_asked_again_is_refused(tmp_path):
+    text = """
+class Mine:
+    asked = 0
+    def allows(self, lane, scheduler, context):
+        self.asked += 1
+        return self.asked % 2
+"""
+    with pytest.raises(RuleError, match="allows answered True, then False"):
+        counts(stand_in=reference(tmp_path, text))

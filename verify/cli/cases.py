@@ -9,7 +9,9 @@ import typer
 from models.catalogue import CASES, catalogue, find_case
 from verify.cli.render import out, scenario_line, verdict_markup
 
-app = typer.Typer(help="List or show the cases of the catalogue.", no_args_is_help=True)
+app = typer.Typer(
+    help="List or show the cases of the catalogue.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command("list")

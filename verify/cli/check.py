@@ -26,6 +26,8 @@ render_page = on_demand("verify.report.page:render_page")
 """Drawing takes most of a second to load, and is seldom asked for."""
 
 _ENGINE = "Engine"
+_COUNTABLE = 2**62
+"""No machine holds as many states; what is beyond fits into no machine word either."""
 
 
 def _limits(states: int | None, seconds: float | None, gigabytes: float | None) -> Limits:
@@ -36,7 +38,7 @@ def _limits(states: int | None, seconds: float | None, gigabytes: float | None) 
     ):
         if value is not None and not 0 < value < math.inf:
             raise UsageError(f"{name} must be a number greater than 0, got {value:g}")
-    return Limits(states, seconds, gigabytes)
+    return Limits(None if states is None else min(states, _COUNTABLE), seconds, gigabytes)
 
 
 def _engine_options(
@@ -248,9 +250,9 @@ def check(
             if json_file is not None:
                 emit(json_file, json.dumps(comparison.to_json(), indent=1))
             raise typer.Exit(comparison.exit_code)
-        case = opt.case_of(source or "")
-        if case is not None:
-            asked, fairness = asked or case.asked, fairness or case.fairness
+        if source is not None:
+            usual = opt.asked_by(source)
+            asked, fairness = asked or usual[0], fairness or usual[1]
         question = Question.of(scenario, asked, fairness)
         with live_progress("checking") as progress:
             result = check_with(

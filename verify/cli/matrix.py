@@ -26,7 +26,11 @@ from verify.matrix.provenance import code_of, versions
 from verify.matrix.root import MatrixError, MatrixRoot
 from verify.matrix.runner import Job, JobResult, run_jobs
 
-app = typer.Typer(help="Run a set of cases, and compare two runs of it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a set of cases, and compare two runs of it.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 BEFORE_AND_AFTER: Final = ("strict_fifo", "ep_ordered")
 DEFAULT_ROOT: Final = Path("matrix")

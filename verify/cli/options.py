@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from models.catalogue import Case, catalogue, find_case, load_scenario
+from models.catalogue import find_case, load_question, load_scenario
 from models.groups import GroupScenario
 from models.scenario import Scenario, ScenarioError
 from models.subjects import AnyScenario
@@ -198,10 +198,13 @@ JsonFile = Annotated[
 ]
 
 
-def case_of(source: str) -> Case | None:
-    """Return the catalogue case of this name; None if the source is a file or unknown."""
+def asked_by(source: str) -> tuple[str | None, str | None]:
+    """Return the property and the fairness that a case, or a case file, asks of its scenario."""
     path = Path(source)
-    return None if path.suffix == ".toml" or path.is_file() else catalogue().get(source)
+    if path.suffix == ".toml" or path.is_file():
+        return load_question(path)
+    case = find_case(source)
+    return case.asked, case.fairness
 
 
 def load_any_source(source: str) -> AnyScenario:

@@ -171,10 +171,8 @@ def _of_witness(source: str, values: dict[str, Any]) -> Source:
 
 def load_asked(source: str) -> tuple[AnyScenario, Question]:
     """Return the scenario of a file or case, with what a case asks, else what is usual."""
-    scenario, case = opt.load_any_source(source), opt.case_of(source)
-    if case is None:
-        return scenario, Question.of(scenario)
-    return scenario, Question.of(scenario, case.asked, case.fairness)
+    scenario = opt.load_any_source(source)
+    return scenario, Question.of(scenario, *opt.asked_by(source))
 
 
 def _of_scenario(scenario: AnyScenario, question: Question, max_states: int) -> Source:

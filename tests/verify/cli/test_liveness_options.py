@@ -174,3 +174,10 @@ def test_the_headline_names_every_violated_property():
     done = CliRunner().invoke(app, ["check", *STARVING])
     text = " ".join(done.output.split())
     assert "violated: starvation (starvation) at depth 1, and progress; 4 violating" in text
+
+
+def test_a_case_file_is_asked_what_it_says(tmp_path):
+    path = tmp_path / "case.toml"
+    path.write_text('property = "progress"\n[scenario]\nworkload = "closed"\nslots = 1\n')
+    shown = run("check", str(path), "--json", "-")
+    assert {found["property"] for found in json.loads(shown.stdout)["liveness"]} == {"progress"}

@@ -108,3 +108,36 @@ def test_a_folder_of_the_same_name_where_one_stands_is_not_taken_for_ours(tmp_pa
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "__init__.py").write_text("raise SystemExit('not ours')")
     ok(matrix("run", "--rule", "ep_ordered", "--case", "G4-dense-dp2-pp1-n4", "--root", "m"))
+
+
+def own_set(tmp_path, **changed):
+    content = json.loads((SETS / "published.json").read_text())
+    small = [case for case in content["cases"] if case["case_id"] == "G4-dense-dp2-pp1-n4"]
+    content["cases"] = [{**case, **changed} for case in small]
+    (tmp_path / "own.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", ["../../out", "/out", "..", "", ".new", "a/b", "a" * 300, "a\0b"])
+def test_a_case_id_never_leads_out_of_the_matrix(tmp_path, name):
+    own_set(tmp_path, case_id=name)
+    done = matrix("run", "--set", "own.json", "--rule", "ep_ordered", "--root", "m")
+    assert isinstance(done.exception, UsageError)
+    assert "case_id must be letters" in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["own.json"]
+
+
+def test_a_set_without_cases_and_a_choice_of_none_are_refused(tmp_path):
+    own_set(tmp_path)
+    content = json.loads((tmp_path / "own.json").read_text())
+    (tmp_path / "own.json").write_text(json.dumps({**content, "cases": []}))
+    assert "has no case" in str(matrix("run", "--set", "own.json").exception)
+    choice = ("--group", "G3a", "--case", "G4-dense-dp2-pp1-n4")
+    assert "no case of set published" in str(matrix("run", *choice).exception)
+
+
+def test_more_requests_than_a_machine_holds_are_a_bad_configuration(tmp_path):
+    for arrival in ("burst", "poisson:10"):
+        own_set(tmp_path, requests=10**12, arrival=arrival)
+        done = matrix("run", "--set", "own.json", "--rule", "ep_ordered", "--root", arrival[:5])
+        assert done.exit_code == 1
+        assert "requests must be at most 1,000,000" in done.output.replace("\n", "")
