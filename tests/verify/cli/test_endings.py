@@ -85,3 +85,14 @@ def test_a_request_to_end_tells_what_is_known(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     assert "undetermined: interrupted" in out
+
+
+def test_where_letters_are_few_a_verdict_is_still_told(tmp_path: Path) -> None:
+    rule = tmp_path / os.fsdecode(b"r\xff\xc3.py")
+    rule.write_text("class Mine:\n    def blockers(self, *a): return []\n")
+    few = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for args in (("check", "--help"), ("check", "--admission", f"{rule}:Mine")):
+        for env in (few, dict(os.environ)):
+            done = run(*args, capture_output=True, env=env, encoding="utf-8", errors="replace")
+            assert done.returncode == 0, done.stderr
+            assert "\ufffd" in done.stdout or "?" in done.stdout or "help" in args[1]
