@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from frontier.events import ARRIVE, KV_TRANSFER, REQUEST, Batch, Event
@@ -116,6 +117,8 @@ def read_event_log(text: str) -> EventLog:
         raise EventLogError(f"the log does not fit its scenario: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise EventLogError(f"an instant cannot be read: {error}") from None
+    if any(later <= time for time, later in pairwise((-1, *times))):
+        raise EventLogError(f"the times of the instants must increase from 0 on, got {times[:9]}")
     return EventLog(scenario, schedule, times)
 
 

@@ -17,7 +17,7 @@ from frontier.events import (
     CoreError,
     Event,
 )
-from models.witness import Witness
+from models.witness import TimedSchedule
 
 QUEUED: Final = "queued"
 ATTENTION: Final = "attention"
@@ -100,14 +100,14 @@ class Timeline:
     end: int
 
 
-def timeline_of(witness: Witness, begin: int = 0) -> Timeline:
-    """Run the simulator on a witness and return its spans.
+def timeline_of(timed: TimedSchedule, begin: int = 0) -> Timeline:
+    """Run the simulator on a timed schedule and return its spans.
 
     Waits that never end reach a fifth of the time since ``begin`` (ns) beyond the last event.
     """
     recorder = TimelineRecorder()
-    simulation = witness.simulation(witness.scenario.make_replica(), (recorder,))
+    simulation = timed.simulation(timed.scenario.make_replica(), (recorder,))
     with suppress(CoreError):
-        simulation.run(witness.until)
+        simulation.run(timed.until)
     end = simulation.now + max(1_000_000, (simulation.now - begin) // 5)
     return Timeline(recorder.finish(end), end)

@@ -294,6 +294,105 @@ def _contradiction(constraints: Sequence[Constraint]) -> tuple[str, ...]:
     return tuple(constraint.reason for constraint in kept)
 
 
+# -------------------------------------------------------------------- schedules with times
+
+
+@dataclass(frozen=True)
+class TimedSchedule:
+    """A schedule with the time of every event, in nanoseconds: the simulator does it again.
+
+    ``instants`` are the times of the schedule's instants; ``arrivals`` per lane those of its
+    requests in order; ``durations`` the times of all other timed events from their creation.
+    ``stops`` says that the run is looked at in its last instant, with events still to come.
+    """
+
+    scenario: AnyScenario
+    schedule: Schedule
+    instants: tuple[int, ...]
+    arrivals: tuple[tuple[int, ...], ...]
+    durations: tuple[tuple[Event, int], ...]
+    stops: bool = False
+
+    @property
+    def until(self) -> int | None:
+        """Time in nanoseconds at which the run is looked at, None for its end."""
+        if not self.stops:
+            return None
+        return self.instants[-1] if self.instants else 0
+
+    def model(self) -> Durations:
+        """Execution-time model for one run."""
+        return WithArrivals(EventDurations(self.durations), self.arrivals)
+
+    def simulation(
+        self, replica: CheckableSystem, observers: Sequence[Observer] = ()
+    ) -> Simulation:
+        """Return the discrete-event loop over a new replica, before its first event."""
+        outside = [event for event, _ in self.durations if event.kind in ENVIRONMENT]
+        return Simulation(WithInvalidations(replica, outside), self.model(), observers)
+
+
+class EventDurations:
+    """An execution-time model that gives each event of one run its own time in nanoseconds.
+
+    Of equal events (a closed workload repeats them) each creation takes the next time.
+    """
+
+    def __init__(self, durations: Sequence[tuple[Event, int]]) -> None:
+        self._times: dict[Event, deque[int]] = {}
+        for event, takes in durations:
+            self._times.setdefault(event, deque()).append(takes)
+
+    def of(self, event: Event) -> int:
+        """Nanoseconds of this very event.
+
+        Raises
+        ------
+        WitnessError
+            If there is no time for it: the run is not the one that the times are of.
+        """
+        times = self._times.get(event)
+        if not times:
+            raise WitnessError(f"the witness has no time for {event}")
+        return times.popleft()
+
+
+def times_of_run(
+    scenario: AnyScenario, schedule: Schedule, instants: Sequence[int]
+) -> TimedSchedule:
+    """Read the time of every event off the times of the instants, in nanoseconds.
+
+    Raises
+    ------
+    WitnessError
+        If with these times the simulator does another schedule.
+    verify.path.PathError
+        If the schedule is not one of the scenario.
+    """
+    end = instants[-1] if instants else 0
+    events = lives(scenario, schedule)
+    arrivals: list[list[int]] = [[] for _ in _lanes_of(scenario)]
+    durations = []
+    for life in events:
+        due = end + 1 if life.due is None else instants[life.due - 1]
+        if life.event.kind == REQUEST:
+            arrivals[life.event.lane].append(due)
+        else:
+            durations.append(
+                (life.event, due - (instants[life.created - 1] if life.created else 0))
+            )
+    timed = TimedSchedule(
+        scenario,
+        schedule,
+        tuple(instants),
+        tuple(tuple(sorted(own)) for own in arrivals),
+        tuple(durations),
+        stops=any(life.due is None for life in events),
+    )
+    confirm(timed)
+    return timed
+
+
 # -------------------------------------------------------------------- the witness
 
 
@@ -331,23 +430,16 @@ class Witness:
         return self.instants[-1] - self.instants[-1 - self.repeats] if self.repeats else None
 
     @property
-    def until(self) -> int | None:
-        """Time in nanoseconds at which the run is looked at, None for its end."""
-        if not self.stops:
-            return None
-        return self.instants[-1] * MILLISECOND if self.instants else 0
-
-    def model(self) -> Durations:
-        """Execution-time model for one run."""
-        arrivals = [[time * MILLISECOND for time in lane] for lane in self.arrivals]
-        return WithArrivals(EventDurations(self.durations), arrivals)
-
-    def simulation(
-        self, replica: CheckableSystem, observers: Sequence[Observer] = ()
-    ) -> Simulation:
-        """Return the discrete-event loop over a new replica, before its first event."""
-        outside = [t.event for t in self.durations if t.event.kind in ENVIRONMENT]
-        return Simulation(WithInvalidations(replica, outside), self.model(), observers)
+    def timed(self) -> TimedSchedule:
+        """The same in nanoseconds, as the simulator takes it."""
+        return TimedSchedule(
+            self.scenario,
+            self.schedule,
+            tuple(time * MILLISECOND for time in self.instants),
+            tuple(tuple(time * MILLISECOND for time in lane) for lane in self.arrivals),
+            tuple((timed.event, timed.milliseconds * MILLISECOND) for timed in self.durations),
+            self.stops,
+        )
 
 
 @dataclass(frozen=True)
@@ -356,32 +448,6 @@ class NoWitness:
 
     assumption: str
     contradiction: tuple[str, ...]
-
-
-class EventDurations:
-    """An execution-time model that gives each event of one run its own time.
-
-    Of equal events (a closed workload repeats them) each creation takes the next time.
-    """
-
-    def __init__(self, durations: Sequence[TimedEvent]) -> None:
-        self._times: dict[Event, deque[int]] = {}
-        for timed in durations:
-            times = self._times.setdefault(timed.event, deque())
-            times.append(timed.milliseconds * MILLISECOND)
-
-    def of(self, event: Event) -> int:
-        """Nanoseconds of this very event.
-
-        Raises
-        ------
-        WitnessError
-            If the witness has no time for it: the run is not the one it was made for.
-        """
-        times = self._times.get(event)
-        if not times:
-            raise WitnessError(f"the witness has no time for {event}")
-        return times.popleft()
 
 
 def solve_times(
@@ -511,7 +577,7 @@ def find_witness(
     for assumption in assumptions:
         result = solve_times(scenario, schedule, assumption, repeats)
         if isinstance(result, Witness):
-            confirm(result)
+            confirm(result.timed)
             return result, tuple(refused)
         refused.append(result)
     return None, tuple(refused)
@@ -549,35 +615,35 @@ def _recorded(
     return TimedRun(recorder.schedule, recorder.times, ended.state())
 
 
-def rerun(witness: Witness) -> TimedRun:
-    """Run the simulator on a witness, up to where its violation is reached."""
-    replica = witness.scenario.make_replica()
+def rerun(timed: TimedSchedule) -> TimedRun:
+    """Run the simulator on a timed schedule, up to where its violation is reached."""
+    replica = timed.scenario.make_replica()
     recorder = RunRecorder()
-    simulation = witness.simulation(replica, (recorder,))
-    return _recorded(replica, simulation, recorder, witness.until)
+    simulation = timed.simulation(replica, (recorder,))
+    return _recorded(replica, simulation, recorder, timed.until)
 
 
-def confirm(witness: Witness) -> TimedRun:
-    """Run the simulator on a witness and check that it does the schedule, instant by instant.
+def confirm(timed: TimedSchedule) -> TimedRun:
+    """Run the simulator on a timed schedule and check that it does it, instant by instant.
 
     Raises
     ------
     WitnessError
         If it does anything else, naming the first difference.
     """
-    done = rerun(witness)
-    for number, (want, have) in enumerate(zip(witness.schedule, done.schedule, strict=False), 1):
+    done = rerun(timed)
+    for number, (want, have) in enumerate(zip(timed.schedule, done.schedule, strict=False), 1):
         if want != have:
             raise WitnessError(
                 f"instant {number}: the witness says {_words(want)}, the simulator does "
                 f"{_words(have)}"
             )
-    if len(done.schedule) != len(witness.schedule):
+    if len(done.schedule) != len(timed.schedule):
         raise WitnessError(
-            f"the witness has {len(witness.schedule)} instants, the simulator does "
+            f"the witness has {len(timed.schedule)} instants, the simulator does "
             f"{len(done.schedule)}"
         )
-    expected = play_exactly(witness.scenario, witness.schedule).run
+    expected = play_exactly(timed.scenario, timed.schedule).run
     if done.state.failed is None and _compared(done.state) != _compared(expected.state()):
         raise WitnessError("the simulator ends in another state than the schedule")
     return done

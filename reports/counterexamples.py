@@ -146,7 +146,7 @@ def reproduced(dossier: Dossier) -> Dossier:
     """Run the simulator on the witness and replay the path; both must end as reported."""
     if dossier.path is None or dossier.witness is None:
         raise AssertionError(f"{dossier.example} has no path or no times")
-    confirm(dossier.witness)
+    confirm(dossier.witness.timed)
     scenario, path = open_path(dossier.path)
     again = recorded_counterexample(scenario, path, MAX_STATES, dossier.example.fairness)
     if again is None or again.classification != dossier.example.classification:
@@ -188,7 +188,7 @@ def build() -> dict[Path, str | bytes]:
         waits, lanes = FOLDER / f"{row.page}-waits.svg", FOLDER / f"{row.page}-lanes.svg"
         files[waits] = picture_bytes(waits_picture(row.dossier.analysis, ""), waits)
         if row.dossier.witness is not None:
-            files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness, ""), lanes)
+            files[lanes] = picture_bytes(lanes_over_time(row.dossier.witness.timed, ""), lanes)
     environment = jinja2.Environment(autoescape=False, undefined=jinja2.StrictUndefined)
     files[HERE / "counterexamples.md"] = environment.from_string(_PAGE).render(
         rows=rows,

@@ -63,3 +63,11 @@ def test_a_log_of_another_protocol_is_refused(text):
     other = EventLog(Scenario(lanes=3, stages=2, batches=(1, 1, 2)), log.schedule, log.times)
     with pytest.raises(EventLogError, match="does not fit its scenario"):
         replay_event_log(other)
+
+
+@pytest.mark.parametrize("times", [(5, 5), (5, 4), (-1, 3)])
+def test_times_that_do_not_increase_are_refused(times):
+    run = run_timed(SCENARIO, ConstantDurations(True, 1))
+    log = EventLog(SCENARIO, run.schedule, (*times, *run.times[2:]))
+    with pytest.raises(EventLogError, match="must increase from 0 on"):
+        read_event_log(write_event_log(log, "complete"))

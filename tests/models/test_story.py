@@ -95,7 +95,7 @@ def test_refusals_have_their_reason():
 def test_spans_of_a_lane_at_a_stage_never_overlap_but_for_queues(fields):
     scenario, schedule = burst_run(**fields)
     witness = solve_times(scenario, schedule, "per_event")
-    timeline = timeline_of(witness)
+    timeline = timeline_of(witness.timed)
     assert all(span.finished for span in timeline.spans)
     for stage in range(scenario.stages):
         for lane in range(scenario.lanes):
@@ -111,7 +111,7 @@ def test_spans_of_a_lane_at_a_stage_never_overlap_but_for_queues(fields):
 def test_what_never_ends_reaches_the_end_of_the_picture():
     example = decides(LATE_JOIN, 20_000)
     witness, _ = find_witness(LATE_JOIN, example.schedule)
-    timeline = timeline_of(witness)
+    timeline = timeline_of(witness.timed)
     stuck = [span for span in timeline.spans if not span.finished]
     lanes = {e.source for e in play(LATE_JOIN, example.ranks).analysis().stuck_waits}
     assert {f"lane {span.batch.lane} at stage {span.stage}" for span in stuck} <= lanes

@@ -3,8 +3,11 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from frontier.durations import ConstantDurations, WithArrivals
+from frontier.admission import ADMISSION_RULES
+from frontier.durations import ConstantDurations, RandomDurations, WithArrivals
 from models.regression import decides
 from models.scenario import Scenario
 from models.schedule import play_exactly
@@ -15,8 +18,10 @@ from models.witness import (
     WitnessError,
     confirm,
     find_witness,
+    rerun,
     run_timed,
     solve_times,
+    times_of_run,
     witness_of_json,
     witness_to_json,
 )
@@ -38,7 +43,7 @@ SCENARIOS = [
 def test_the_simulator_does_the_schedule_and_ends_in_the_same_state(scenario):
     example = decides(scenario, 20_000)
     witness, refused = find_witness(scenario, example.schedule)
-    done = run_timed(scenario, witness.model())
+    done = run_timed(scenario, witness.timed.model())
     assert done.schedule == example.schedule
     assert done.times == tuple(1_000_000 * ms for ms in witness.instants)
     assert done.state.system == play_exactly(scenario, example.schedule).run.state().system
@@ -93,7 +98,7 @@ def test_no_solution_is_a_smallest_contradiction_about_the_times():
 def test_a_large_run_is_solved_too():
     scenario, schedule = poisson_run(3, stages=2, layers=3)
     witness = solve_times(scenario, schedule, "per_event")
-    assert confirm(witness).schedule == schedule
+    assert confirm(witness.timed).schedule == schedule
 
 
 def test_files_are_read_back_and_foreign_ones_refused():
@@ -117,7 +122,7 @@ def test_times_that_do_something_else_are_not_confirmed():
     witness, _ = find_witness(LATE_JOIN, example.schedule)
     other = dataclasses.replace(witness, arrivals=((0,), (5,), (9,)))
     with pytest.raises(WitnessError, match="no time for wave_end"):
-        confirm(other)
+        confirm(other.timed)
 
 
 def test_a_swapped_order_is_not_confirmed():
@@ -128,4 +133,31 @@ def test_a_swapped_order_is_not_confirmed():
         for at, t in enumerate(witness.durations)
     ]
     with pytest.raises(WitnessError, match="instant 1: the witness says"):
-        confirm(dataclasses.replace(witness, durations=tuple(late)))
+        confirm(dataclasses.replace(witness, durations=tuple(late)).timed)
+
+
+@given(
+    admission=st.sampled_from(sorted(ADMISSION_RULES)),
+    stages=st.integers(1, 2),
+    batches=st.lists(st.integers(0, 2), min_size=2, max_size=3).filter(any),
+    arrivals=st.sampled_from(["burst", "open"]),
+    seed=st.integers(0, 999),
+)
+def test_a_run_is_done_again_with_the_times_read_off_its_instants(
+    admission, stages, batches, arrivals, seed
+):
+    shape = {"admission": admission, "stages": stages, "batches": tuple(batches)}
+    scenario = Scenario(lanes=len(batches), arrivals=arrivals, **shape)
+    run = run_timed(scenario, RandomDurations(1, 20_000_000, seed))
+    timed = times_of_run(scenario, run.schedule, run.times)
+    again = rerun(timed)
+    assert (again.schedule, again.times) == (run.schedule, run.times)
+    assert again.state == run.state
+
+
+def test_an_instant_whose_events_are_told_in_another_order_is_no_run():
+    scenario, schedule = burst_run(lanes=2, stages=1, batches=(1, 1))
+    assert len(schedule[0]) == 2
+    swapped = (schedule[0][::-1], *schedule[1:])
+    with pytest.raises(WitnessError, match="instant 1: the witness says"):
+        times_of_run(scenario, swapped, range(5, 5 + len(schedule)))

@@ -75,7 +75,7 @@ def test_every_violated_case_shrinks_to_a_proved_minimum_of_its_class(case):
         assert shape(best) == SMALLEST[case.name]
     assert best.repeats == CYCLES.get(case.name, 0)
     witness, _ = find_witness(best.scenario, best.schedule, repeats=best.repeats)
-    confirm(witness)
+    confirm(witness.timed)
     path = decode(encode_schedule(best.scenario, best.schedule, best.repeats))
     assert recorded_counterexample(best.scenario, path, 20_000) == best
 

@@ -23,7 +23,13 @@ from models.story import MOST_STEPS, tell, tell_known
 from models.subjects import stages_of, waits_of
 from models.waits import CORE_ERROR
 from models.wakeups import schedule_lines
-from models.witness import NoWitness, Witness, find_witness, witness_to_json
+from models.witness import (
+    NoWitness,
+    TimedSchedule,
+    Witness,
+    find_witness,
+    witness_to_json,
+)
 from verify.path import PathError
 from verify.story import Story
 from verify.waitfor import WaitFor
@@ -40,8 +46,8 @@ class Dossier:
     ``lines`` are the explanation sentence by sentence. ``path`` is its encoded schedule, None if
     it has too many ties to encode; ``witness`` None for a run that holds an event back for ever,
     which the simulator never does; ``refused`` are the assumptions about times under which there
-    is no witness, with their contradictions. Of a lasso ``played`` ends after one round of
-    its cycle.
+    is no witness, with their contradictions. ``recorded`` are the times of the run itself, where
+    it was one. Of a lasso ``played`` ends after one round of its cycle.
     """
 
     example: Counterexample
@@ -52,11 +58,19 @@ class Dossier:
     story: Story
     witness: Witness | None
     refused: tuple[NoWitness, ...]
+    recorded: TimedSchedule | None = None
 
     @property
     def text(self) -> str:
         """The explanation as one paragraph."""
         return " ".join(self.lines)
+
+    @property
+    def timed(self) -> TimedSchedule | None:
+        """The schedule with times: those of the run itself, else the computed ones."""
+        if self.recorded is not None or self.witness is None:
+            return self.recorded
+        return self.witness.timed
 
     @property
     def goes_on(self) -> bool:
@@ -113,6 +127,7 @@ class Dossier:
                 "text": no_return.text,
                 "healthy": [list(instant) for instant in no_return.healthy],
             },
+            "instants_ns": self.recorded and list(self.recorded.instants),
             "witness": None if self.witness is None else witness_to_json(self.witness),
             "no_witness": [
                 {"assumption": none.assumption, "contradiction": list(none.contradiction)}
@@ -121,7 +136,11 @@ class Dossier:
         }
 
 
-def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) -> Dossier:
+def dossier_of(
+    example: Counterexample,
+    lines: tuple[str, ...] | None = None,
+    recorded: TimedSchedule | None = None,
+) -> Dossier:
     """Compute everything that is told of a counterexample.
 
     Parameters
@@ -130,6 +149,8 @@ def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) ->
         The counterexample.
     lines
         Its explanation, where one is known already.
+    recorded
+        Its times, where it is a run that had its own.
 
     Raises
     ------
@@ -155,7 +176,8 @@ def dossier_of(example: Counterexample, lines: tuple[str, ...] | None = None) ->
     if witness is None and example.fairness != "none":
         raise AssertionError(f"no times at all do this schedule: {refused}")
     story = tell_known(scenario, schedule, None) if example.repeats else tell(scenario, schedule)
-    return Dossier(example, played, analysis, lines, _path(example), story, witness, refused)
+    path = _path(example)
+    return Dossier(example, played, analysis, lines, path, story, witness, refused, recorded)
 
 
 def _lasso_lines(example: Counterexample) -> tuple[str, ...]:

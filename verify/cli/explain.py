@@ -58,7 +58,7 @@ def explain(
         Path | None,
         typer.Option(
             metavar="FILE.svg|png",
-            help="Draw lanes over time in the timed witness.",
+            help="Draw lanes over time: of an event log its run, else the timed witness.",
             rich_help_panel=_FILES,
         ),
     ] = None,
@@ -66,7 +66,7 @@ def explain(
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help="Write the timed witness for Perfetto.",
+            help="Write that run for Perfetto.",
             rich_help_panel=_FILES,
         ),
     ] = None,
@@ -90,7 +90,8 @@ def explain(
     for picture in (waits, timeline):
         if picture is not None and picture.suffix not in SUFFIXES:
             raise UsageError(f"a picture is a {' or '.join(SUFFIXES)} file, got {picture}")
-    dossier = dossier_of(load_counterexample(source, MAX_STATES).example)
+    read = load_counterexample(source, MAX_STATES)
+    dossier = dossier_of(read.example, recorded=read.recorded)
     if html is not None:
         write_result(html, render_page(dossier_page(dossier)))
     if waits is not None:
@@ -98,16 +99,16 @@ def explain(
         write_result(waits, picture_bytes(graph, waits))
     if timeline is not None:
         lanes = (
-            lanes_over_time(dossier.witness, "")
-            if dossier.witness is not None and is_timed(dossier.example)
+            lanes_over_time(dossier.timed, "")
+            if dossier.timed is not None and is_timed(dossier.example)
             else lanes_over_instants(dossier.film, "")
         )
         write_result(timeline, picture_bytes(lanes, timeline))
     if trace is not None:
-        if dossier.witness is None:
+        if dossier.timed is None:
             reason = "; ".join(dossier.refused[-1].contradiction)
             raise UsageError(f"--trace needs times, and this run has none: {reason}")
-        write_result(trace, perfetto_trace(dossier.witness))
+        write_result(trace, perfetto_trace(dossier.timed))
     if mermaid_file is not None:
         emit(mermaid_file, mermaid(dossier.analysis, dossier.goes_on).rstrip())
     if "-" not in (str(json_file), str(mermaid_file)):

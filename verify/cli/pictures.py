@@ -10,7 +10,6 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from frontier.chrome import ChromeTrace
-from frontier.durations import MILLISECOND
 from frontier.events import ENVIRONMENT, REQUEST, STAGE_END, CoreError, Event
 from frontier.ledger import StageRow
 from frontier.system import CO_LOCATION, ServingSpec, ServingSystem
@@ -18,7 +17,7 @@ from models.instants import Instants, Stretch, lane_track, lane_tracks
 from models.scenario import Scenario
 from models.story import MOST_STEPS
 from models.timeline import ATTENTION, FORWARD, IN_ROOM, QUEUED, TAIL, WAVE, Span, timeline_of
-from models.witness import Witness
+from models.witness import TimedSchedule
 from verify.cli.errors import UsageError
 from verify.lane_chart import INSTANTS, Band, Bar, draw, render
 from verify.waitfor import WaitFor
@@ -39,24 +38,24 @@ def _label(span: Span) -> str:
     return f"b{span.batch.number} {_SHORT[span.kind]}{layer}"
 
 
-def _lanes_of(witness: Witness) -> Scenario:
-    """Return the scenario of a witness; UsageError unless it is one of lanes."""
-    if not isinstance(witness.scenario, Scenario):
+def _lanes_of(timed: TimedSchedule) -> Scenario:
+    """Return the scenario of a timed schedule; UsageError unless it is one of lanes."""
+    if not isinstance(timed.scenario, Scenario):
         raise UsageError(
             "the stage is fed by groups, and this picture is of lanes; leave out --timeline and "
             "--trace"
         )
-    return witness.scenario
+    return timed.scenario
 
 
-def lanes_over_time(witness: Witness, title: str) -> Figure:
-    """Lanes × time of a timed witness, the waits that never end hatched.
+def lanes_over_time(timed: TimedSchedule, title: str) -> Figure:
+    """Lanes × time of a timed schedule, the waits that never end hatched.
 
     Of a long schedule the last instants are drawn, those that its story tells.
     """
-    scenario, instants = _lanes_of(witness), witness.instants
-    begin = instants[-MOST_STEPS] * MILLISECOND if len(instants) > MOST_STEPS else 0
-    timeline = timeline_of(witness, begin)
+    scenario, instants = _lanes_of(timed), timed.instants
+    begin = instants[-MOST_STEPS] if len(instants) > MOST_STEPS else 0
+    timeline = timeline_of(timed, begin)
     tracks = lane_tracks(scenario.lanes, scenario.stages)
     bars = [
         Bar(
@@ -71,17 +70,16 @@ def lanes_over_time(witness: Witness, title: str) -> Figure:
         for span in timeline.spans
     ]
     return draw(
-        title, tracks, bars, timeline.end / 1e9, begin / 1e9, bands=_invalidations(witness, begin)
+        title, tracks, bars, timeline.end / 1e9, begin / 1e9, bands=_invalidations(timed, begin)
     )
 
 
-def _invalidations(witness: Witness, begin: int) -> list[Band]:
+def _invalidations(timed: TimedSchedule, begin: int) -> list[Band]:
     """Return when batches became stale, as marks across all lanes."""
-    found = [timed for timed in witness.durations if timed.event.kind in ENVIRONMENT]
     return [
-        Band(timed.milliseconds / 1e3, timed.milliseconds / 1e3, str(timed.event))
-        for timed in found
-        if timed.milliseconds * MILLISECOND >= begin
+        Band(at / 1e9, at / 1e9, str(event))
+        for event, at in timed.durations
+        if event.kind in ENVIRONMENT and at >= begin
     ]
 
 
@@ -132,9 +130,9 @@ def waits_picture(analysis: WaitFor, title: str, everybody: bool = False) -> Fig
     return draw_waits(analysis, title, everybody)
 
 
-def perfetto_trace(witness: Witness) -> str:
-    """Trace of a timed witness for Perfetto, the same picture as of any simulator run."""
-    scenario = _lanes_of(witness)
+def perfetto_trace(timed: TimedSchedule) -> str:
+    """Trace of a timed schedule for Perfetto, the same picture as of any simulator run."""
+    scenario = _lanes_of(timed)
     shape = ServingSpec(
         architecture=CO_LOCATION,
         lanes=scenario.lanes,
@@ -164,9 +162,9 @@ def perfetto_trace(witness: Witness) -> str:
             row = StageRow("MONOLITHIC", 0, event.stage, lane, number, phase, start, now, (), 0, 0)
             trace.row(row)
 
-    simulation = witness.simulation(scenario.make_replica(), (observe,))
+    simulation = timed.simulation(scenario.make_replica(), (observe,))
     with suppress(CoreError):
-        simulation.run(witness.until)
+        simulation.run(timed.until)
     return trace.text(simulation.now)
 
 

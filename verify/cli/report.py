@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from frontier.durations import MILLISECOND
 from models.counterexample import Counterexample, Violated, signature_of
 from models.explanation import after_instants
 from models.instants import Instants, film
 from models.sample import sample_run
 from models.scenario import Scenario
 from models.story import MOST_STEPS, tell_known
-from models.witness import ROUNDS, Witness
+from models.witness import ROUNDS, TimedSchedule, Witness
 from verify.cli.checking import CheckResult
 from verify.cli.checking import Witness as Shown
 from verify.cli.dossier import Dossier, dossier_of
@@ -28,7 +29,7 @@ from verify.waitfor import WaitFor
 from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
 
 MOST_TIMES = 60
-"""Times of a witness that a page lists."""
+"""Times of a run or witness that a page lists."""
 
 _SVG = Path("drawing.svg")
 
@@ -51,8 +52,18 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False, when: str = "") ->
     return Drawing(title + when, f"Wait-for graph: {'; '.join(words)}", svg)
 
 
+def _recorded_drawing(recorded: TimedSchedule) -> Drawing:
+    svg = picture_bytes(lanes_over_time(recorded, ""), _SVG).decode()
+    return Drawing(
+        "Lanes over time in the recorded run",
+        "Lanes over time, as the run in the event log had them. The same in words: the steps "
+        "below; what never ends is hatched red.",
+        svg,
+    )
+
+
 def _lanes_drawing(witness: Witness) -> Drawing:
-    svg = picture_bytes(lanes_over_time(witness, ""), _SVG).decode()
+    svg = picture_bytes(lanes_over_time(witness.timed, ""), _SVG).decode()
     assumed = witness.assumption.replace("_", " ")
     title = f"Lanes over time in the timed witness: computed whole milliseconds ({assumed} times)"
     return Drawing(
@@ -64,7 +75,30 @@ def _lanes_drawing(witness: Witness) -> Drawing:
     )
 
 
+def _recorded_facts(recorded: TimedSchedule) -> tuple[Fact, ...]:
+    arrivals = tuple(
+        f"lane {lane}: {', '.join(_milliseconds(time) for time in own)} ms"
+        for lane, own in enumerate(recorded.arrivals)
+        if own
+    )
+    times = [f"{event}: {_milliseconds(takes)} ms" for event, takes in recorded.durations]
+    facts = [Fact("arrivals", arrivals)] if arrivals else []
+    return (*facts, Fact("times of the run", _first_times(times)))
+
+
+def _milliseconds(nanoseconds: int) -> str:
+    """Nanoseconds in milliseconds, to the last digit."""
+    return f"{nanoseconds / MILLISECOND:.6f}".rstrip("0").rstrip(".")
+
+
+def _first_times(times: list[str]) -> tuple[str, ...]:
+    more = len(times) - MOST_TIMES
+    return (*times[:MOST_TIMES], *([f"and {more} more"] if more > 0 else []))
+
+
 def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
+    if dossier.recorded is not None:
+        return _recorded_facts(dossier.recorded)
     witness = dossier.witness
     if witness is None:
         return (Fact("no times", dossier.refused[-1].contradiction),)
@@ -74,13 +108,11 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
         if own
     )
     times = [f"{timed.event}: {timed.milliseconds} ms" for timed in witness.durations]
-    if len(times) > MOST_TIMES:
-        times[MOST_TIMES:] = [f"and {len(times) - MOST_TIMES} more"]
     facts = [Fact("arrivals", arrivals)] if arrivals else []
     if witness.period is not None:
         words = f"{witness.period} ms a round; {ROUNDS} rounds are simulated, all alike"
         facts.append(Fact("period", (words,)))
-    facts.append(Fact("times of the witness", tuple(times)))
+    facts.append(Fact("times of the witness", _first_times(times)))
     for none in dossier.refused:
         facts.append(Fact(f"why not {none.assumption.replace('_', ' ')} times", none.contradiction))
     return tuple(facts)
@@ -107,7 +139,9 @@ def _drawings(dossier: Dossier) -> Iterator[Drawing]:
     if waits:
         when = " where the cycle begins" if example.repeats else ""
         yield waits_drawing(dossier.analysis, dossier.goes_on, when)
-    if dossier.witness is not None and is_timed(example):
+    if dossier.recorded is not None:
+        yield _recorded_drawing(dossier.recorded)
+    elif dossier.witness is not None and is_timed(example):
         yield _lanes_drawing(dossier.witness)
     else:
         yield _instants_drawing(dossier.film)

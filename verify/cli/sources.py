@@ -17,7 +17,14 @@ from models.recorded import recorded_counterexample, stopped_run
 from models.regression import decides
 from models.schedule import Played, play_exactly
 from models.subjects import AnyScenario
-from models.witness import Witness, WitnessError, confirm, witness_of_json
+from models.witness import (
+    TimedSchedule,
+    Witness,
+    WitnessError,
+    confirm,
+    times_of_run,
+    witness_of_json,
+)
 from verify.cli import options as opt
 from verify.cli.checking import Question, open_path
 from verify.cli.errors import UNDETERMINED, UsageError
@@ -32,10 +39,11 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Source:
-    """A counterexample and what it was read from, in words."""
+    """A counterexample and what it was read from, in words; of a recorded run also its times."""
 
     example: Counterexample
     kind: str
+    recorded: TimedSchedule | None = None
 
 
 def load_counterexample(source: str, max_states: int) -> Source:
@@ -97,10 +105,17 @@ def _of_path(
 
 def _of_log(source: str, text: str) -> Source:
     try:
-        played = replay_event_log(read_event_log(text))
+        log = read_event_log(text)
+        played = replay_event_log(log)
+        recorded = times_of_run(log.scenario, log.schedule, log.times)
     except EventLogError as error:
         raise UsageError(f"{source}: {error}") from None
-    return Source(_violating(played, f"the run in {source}"), f"the event log {source}")
+    except WitnessError as error:
+        raise UsageError(
+            f"{source}: the times of its instants are not those of a run: {error}"
+        ) from None
+    example = _violating(played, f"the run in {source}")
+    return Source(example, f"the event log {source}", recorded)
 
 
 def _of_json(source: str, text: str, max_states: int) -> Source:
@@ -152,7 +167,7 @@ def load_witness(path: Path) -> Witness:
 def _confirmed(source: str, values: dict[str, Any]) -> Witness:
     try:
         witness = witness_of_json(values)
-        confirm(witness)
+        confirm(witness.timed)
     except WitnessError as error:
         raise UsageError(f"{source}: {error}") from None
     return witness

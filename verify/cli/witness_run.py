@@ -30,10 +30,11 @@ def simulate_witness(witness: Witness, outputs: Outputs) -> int:
     if outputs.events is not None:
         require_loggable(scenario)
     replica, recorder = scenario.make_replica(), RunRecorder()
-    simulation = witness.simulation(replica, (recorder,))
+    timed = witness.timed
+    simulation = timed.simulation(replica, (recorder,))
     run = QuiescentRun(replica)
     try:
-        simulation.run(witness.until)
+        simulation.run(timed.until)
     except CoreError as error:
         run.failure = error
     run.pending = [event for event in simulation.created if not event.is_urgent]

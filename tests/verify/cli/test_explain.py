@@ -155,3 +155,24 @@ def test_instants_that_only_bring_work_are_one_line(program, tmp_path):
     assert lines[at - 1].startswith("14-29  4 x request(lane 0), ")
     assert not any(line.startswith("15  ") for line in lines)
     assert any(line.startswith("13  ") for line in lines)
+
+
+def test_an_event_log_is_shown_with_the_times_of_its_own_run(program, tmp_path):
+    log, page, data = tmp_path / "run.jsonl", tmp_path / "page.html", tmp_path / "e.json"
+    lanes, trace = tmp_path / "t.svg", tmp_path / "p.json"
+    shape = "simulate --lanes 3 --stages 1 --admission strict_fifo --durations random:1,20 --seed 3"
+    assert program(*shape.split(), "--events", log).code == 1
+    times = [json.loads(line)["t"] for line in log.read_text().splitlines()[1:]]
+    files = ("--html", page, "--json", data, "--timeline", lanes, "--trace", trace)
+    done = program("explain", log, *files)
+    assert done.code == 0, done.err
+    assert json.loads(data.read_text())["instants_ns"] == times
+    text = page.read_text()
+    assert "attention_done(lane 0, batch 0, stage 0, layer 0): 5.376262 ms" in text
+    assert "Lanes over time in the recorded run" in text
+    assert "computed whole milliseconds" not in text
+    ends = {r["ts"] + r["dur"] for r in json.loads(trace.read_text())["traceEvents"] if "dur" in r}
+    assert 49581.534 in ends, "when lane 0's stage ends, in microseconds"
+    assert (
+        json.loads(program("explain", "late-join-burst", "--json", "-").out)["instants_ns"] is None
+    )
