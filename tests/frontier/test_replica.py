@@ -6,7 +6,7 @@ from frontier.admission import ADMISSION_RULES
 from frontier.events import Batch, CoreError, Event, WaveOperation
 from frontier.replica import Replica, ReplicaConfig
 from frontier.rooms import ROOM_RULES, RoomKey
-from frontier.standin import STAND_IN_RULES
+from frontier.standin import STAND_IN_RULES, Standard
 from frontier.tickets import EP_WAVE, FULL_STAGE_WORLD
 from frontier.workload import FiniteWorkload
 
@@ -274,3 +274,38 @@ def test_equal_parts_of_snapshots_are_one_object():
     for part in ("stages", "rooms", "in_flight", "workload"):
         assert getattr(one, part) is getattr(two, part)
     assert one.stages[0] is two.stages[0]
+
+
+def test_a_stand_in_rule_is_asked_about_each_absent_lane():
+    asked = []
+
+    class Remembering(Standard):
+        def allows(self, lane, scheduler, context):
+            asked.append(lane)
+            return super().allows(lane, scheduler, context)
+
+    replica = replica_of(stand_in=Remembering())
+    (done,) = arrived(replica, 1)
+    assert [event.lane for event in replica.handle(done)] == [0, 2]
+    assert asked == [0, 2]
+
+
+def test_a_context_that_loses_an_owner_is_a_core_error():
+    replica = replica_of(("p", "p"), layers=1)
+    pending = arrived(replica, 0, 1)
+    (wave,) = [event for done in pending for event in replica.handle(done)]
+    give_back = replica.contexts[0].replace_ep_wave_with_full_stage_owners
+    replica.contexts[0].replace_ep_wave_with_full_stage_owners = lambda *args, **named: give_back(
+        *args, **named
+    )[:1]
+    with pytest.raises(CoreError, match="zip"):
+        replica.handle(wave)
+
+
+def test_a_snapshot_needs_the_shape_of_its_replica():
+    with pytest.raises(ValueError, match="zip"):
+        replica_of().restore(replica_of(("p", "p")).snapshot())
+    config = ReplicaConfig(1, 2, 1)
+    one_context = Replica(config, FiniteWorkload([[]]), [config.make_context(0)])
+    with pytest.raises(ValueError, match="zip"):
+        one_context.snapshot()
