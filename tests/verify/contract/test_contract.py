@@ -170,5 +170,5 @@ def test_without_the_questions_the_rest_is_still_judged():
 
 
 def test_an_implementation_that_is_no_name_is_bad_input():
-    with pytest.raises(ContractInputError, match="is named FILE.py:Class, not by 7"):
+    with pytest.raises(ContractInputError, match=r"is named FILE\.py:Class, not by 7"):
         load(7)
