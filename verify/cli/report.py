@@ -13,6 +13,7 @@ from models.instants import Instants, film
 from models.sample import sample_run
 from models.scenario import Scenario
 from models.story import MOST_STEPS, tell_known
+from models.subjects import AnyScenario
 from models.witness import ROUNDS, TimedSchedule, Witness
 from verify.cli.checking import CheckResult
 from verify.cli.checking import Witness as Shown
@@ -118,6 +119,12 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _notes(scenario: AnyScenario) -> tuple[Fact, ...]:
+    """Say how a context of one's own is run, where it is."""
+    notes = scenario.context_notes
+    return (Fact("note", notes),) if notes else ()
+
+
 def _fate(dossier: Dossier) -> tuple[Fact, ...]:
     told = dossier.story.no_return or not dossier.fate
     return () if told else (Fact("point of no return", (dossier.fate,)),)
@@ -167,7 +174,12 @@ def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
         verdict="violated",
         subtitle=scenario_line(example.scenario),
         why=dossier.lines,
-        facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
+        facts=(
+            *facts,
+            *_notes(example.scenario),
+            *_fate(dossier),
+            *_witness_facts(dossier),
+        ),
         drawings=tuple(_drawings(dossier)),
         story=dossier.story,
         mermaid=_mermaid(dossier),
@@ -201,7 +213,8 @@ def check_page(result: CheckResult) -> Page:
     scenario, data = result.scenario, result.to_json()
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
-        return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
+        known = (*facts, *_notes(scenario))
+        return Page("not decided", "undetermined", scenario_line(scenario), limit, known)
     held = what_holds(result)
     why = (f"{held[0].upper()}{held[1:]}: all {data['states']:,} states were explored.",)
     sample = sample_run(scenario)
@@ -211,7 +224,7 @@ def check_page(result: CheckResult) -> Page:
         verdict="holds vacuously" if result.vacuous else "holds",
         subtitle=scenario_line(scenario),
         why=why,
-        facts=(*facts, *_liveness_facts(result)),
+        facts=(*facts, *_notes(scenario), *_liveness_facts(result)),
         drawings=(
             _instants_drawing(
                 film(scenario, sample.schedule, repeats, MOST_STEPS), "One run among all timings"
