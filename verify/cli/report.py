@@ -27,7 +27,7 @@ from verify.cli.pictures import (
 from verify.cli.render import liveness_lines, scenario_line, what_holds
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
-from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
+from verify.waitgraph import NOTHING, mermaid, shown_arrows
 
 MOST_TIMES = 60
 """Times of a run or witness that a page lists."""
@@ -40,14 +40,14 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False, when: str = "") ->
 
     ``when`` says of which state it is, if not of the last one.
     """
-    arrows, hidden = shown_arrows(analysis, everybody)
+    shown = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
         + (" (part of the cycle)" if arrow.in_cycle else "")
-        for arrow in arrows
+        for arrow in shown.arrows
     ]
-    words += [more_words(hidden)] if hidden else []
+    words += [shown.more] if shown.more else []
     svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
     return Drawing(title + when, f"Wait-for graph: {'; '.join(words)}", svg)
