@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -226,7 +227,7 @@ def _module_of(path: Path, reference: str) -> ModuleType:
     standard error, so that standard output holds results only.
     """
     whole = path.resolve()
-    name = f"own_rule_{sha256(str(whole).encode()).hexdigest()[:12]}"
+    name = f"own_rule_{sha256(os.fsencode(whole)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise RuleError(f"cannot load the rule {reference}: {path} is no Python file")

@@ -13,7 +13,7 @@ def write_text_atomically(path: Path, text: str) -> None:
     OSError
         The directory is absent or not writable; nothing is left behind.
     """
-    write_bytes_atomically(path, text.encode("utf-8"))
+    write_bytes_atomically(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def write_bytes_atomically(path: Path, content: bytes) -> None:

@@ -6,6 +6,7 @@ and compiling libraries of the others.
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -132,6 +133,9 @@ def main() -> None:
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # where letters are few, a verdict is still told
+            stream.reconfigure(errors="replace")
     try:
         app()
     except (UsageError, ScenarioError, RuleError, PathError) as error:

@@ -264,12 +264,12 @@ def check(
                 all_violations=all_violations,
             )
         code, data = result.exit_code, result.to_json()
-        if report is not None:
-            write_result(report, render_page(check_page(result)))
         if str(json_file) != "-":
             print_result(result)
     if json_file is not None:
         emit(json_file, json.dumps(data, indent=1))
+    if report is not None:  # last: what cannot be drawn or written must not cost the verdict
+        write_result(report, render_page(check_page(result)))
     raise typer.Exit(code)
 
 

@@ -116,7 +116,7 @@ def require_writable(path: Path | None) -> None:
     Raises
     ------
     UsageError
-        If the folder does not exist or the path is a folder.
+        If the folder does not exist or takes no new files, or the path is a folder.
     """
     if path is None or str(path) == "-":
         return
@@ -124,6 +124,11 @@ def require_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist")
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder; give a file name")
+    if path.exists() and not path.is_file():  # a device or a pipe, which is written to as it is
+        return
+    folder = path.resolve().parent
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}: the folder {folder} takes no new files")
 
 
 def emit(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -82,9 +83,10 @@ class Exploration:
             write_result(self._save_to, path + "\n")
         except UsageError as error:
             raise ValueError(str(error)) from None
+        named = quote(str(self._save_to))
         return {
-            "message": f"Saved to {self._save_to}: frontier-verify explain {self._save_to} or "
-            f"shrink {self._save_to} take it once it ends in a violation.",
+            "message": f"Saved to {self._save_to}: frontier-verify explain {named} or "
+            f"shrink {named} take it once it ends in a violation.",
             "path": path,
         }
 

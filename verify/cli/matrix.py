@@ -19,7 +19,7 @@ from frontier.admission import ADMISSION_RULES
 from models.matrix import CaseSet, CaseSetError, MatrixCase, load_set, published_differences
 from models.rules import admission_rule, is_own_rule
 from verify.cli import options as opt
-from verify.cli.errors import UsageError, emit, require_writable
+from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, tell
 from verify.cli.render import err, out
 from verify.matrix.compare import EXPLAIN, PASS, STOP, Judgement, compare
 from verify.matrix.provenance import code_of, versions
@@ -72,7 +72,7 @@ def run_matrix(
     """Run each case in its own child process and store inputs, provenance and outcome.
 
     A run that was interrupted is completed by the same command. Exit code: 0 every case ran, 1 a
-    case failed, was rejected or differs from what was published of it, 2 bad input.
+    case failed, was rejected or differs from what was published of it, 2 bad input, 3 interrupted.
     """
     if not 0 < case_timeout < math.inf:
         raise UsageError(f"case-timeout must be greater than 0 s, got {case_timeout:g}")
@@ -90,6 +90,9 @@ def run_matrix(
             )
     except (CaseSetError, MatrixError) as error:
         raise UsageError(str(error)) from None
+    except KeyboardInterrupt:
+        tell("interrupted; the cases named above are stored, and the same command runs the others")
+        raise typer.Exit(UNDETERMINED) from None
     raise typer.Exit(1 if bad else 0)
 
 

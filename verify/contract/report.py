@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Final, Literal
 from xml.etree import ElementTree
 
@@ -108,9 +109,9 @@ class ContractReport:
         """Command that shows the clause's finding again."""
         words = ["frontier-verify contract"]
         if self.own_rule is None:
-            words.append(f"--impl {self.implementation}")
+            words.append(f"--impl {quote(self.implementation)}")
         elif self.own_rule != self.rule:
-            words.append(f"--own-rule {self.own_rule}")
+            words.append(f"--own-rule {quote(self.own_rule)}")
         words.append(f"--rule {self.rule}")
         finding = result.finding
         if finding is not None and finding.calls:

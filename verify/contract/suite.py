@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from typing import Any, ClassVar
 
 import pytest
@@ -190,5 +191,5 @@ class _ScenarioExpectation(_Expectation):
             found, summary = check.scenario_verdict(self.name, self.suite.impl)
         except ContractInputError as error:
             return f"{self.name}: {error}"
-        replay = f"replay: frontier-verify check {self.name} --context {self.suite.impl}"
+        replay = f"replay: frontier-verify check {self.name} --context {quote(self.suite.impl)}"
         return self._surprise(found, summary, [replay])

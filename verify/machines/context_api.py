@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any, ClassVar
 
 from hypothesis import event, target
@@ -260,7 +261,8 @@ class ContextMachine(RuleBasedStateMachine):
         title = f"{clause.id}: {clause.text}"
         script = as_python(finding, implementation.name, title)
         again = (
-            f"frontier-verify contract --impl {implementation.name} --rule {self.order.rule} "
+            f"frontier-verify contract --impl {quote(implementation.name)} "
+            f"--rule {self.order.rule} "
             f"--capacity {self.profile.capacity} --ep-size {self.profile.ep_size} "
             f'--replay "{format_calls(finding.calls)}"'
         )

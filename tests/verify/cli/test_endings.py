@@ -1,5 +1,6 @@
 """However a run ends, its exit code never says more than is known."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from verify.cli.errors import UsageError, require_writable
 
 RUN = [sys.executable, "-c", "from verify.cli import main; main()"]
 FULL = Path("/dev/full")
@@ -27,6 +30,26 @@ def test_output_that_cannot_be_written_is_no_verdict(case: str) -> None:
     assert done.returncode == 2
     assert done.stderr.endswith("cannot read or write the output: No space left on device\n")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")
+def test_a_report_that_cannot_be_written_does_not_cost_the_verdict(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    args = ("check", "published-deadlock", "--report", str(FULL), "--json", str(result))
+    done = run(*args, capture_output=True)
+    assert done.returncode == 2
+    assert "violated: drained" in done.stdout
+    assert json.loads(result.read_text())["verdict"] == "violated"
+    assert "cannot write /dev/full: No space left on device" in done.stderr
+    assert FULL.is_char_device()
+
+
+def test_a_folder_that_takes_no_files_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(UsageError, match="takes no new files"):
+        require_writable(tmp_path / "result.json")
 
 
 def test_an_error_that_nobody_foresaw_is_no_violation(tmp_path: Path) -> None:
@@ -62,3 +85,14 @@ def test_a_request_to_end_tells_what_is_known(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     assert "undetermined: interrupted" in out
+
+
+def test_where_letters_are_few_a_verdict_is_still_told(tmp_path: Path) -> None:
+    rule = tmp_path / os.fsdecode(b"r\xff\xc3.py")
+    rule.write_text("class Mine:\n    def blockers(self, *a): return []\n")
+    few = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for args in (("check", "--help"), ("check", "--admission", f"{rule}:Mine")):
+        for env in (few, dict(os.environ)):
+            done = run(*args, capture_output=True, env=env, encoding="utf-8", errors="replace")
+            assert done.returncode == 0, done.stderr
+            assert "\ufffd" in done.stdout or "?" in done.stdout or "help" in args[1]

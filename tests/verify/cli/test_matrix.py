@@ -141,3 +141,12 @@ def test_more_requests_than_a_machine_holds_are_a_bad_configuration(tmp_path):
         done = matrix("run", "--set", "own.json", "--rule", "ep_ordered", "--root", arrival[:5])
         assert done.exit_code == 1
         assert "requests must be at most 1,000,000" in done.output.replace("\n", "")
+
+
+def test_an_interrupted_run_says_how_to_go_on(monkeypatch):
+    def interrupted(*_args, **_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("verify.cli.matrix.run_jobs", interrupted)
+    done = ok(matrix("run", "--case", "G4-dense-dp2-pp1-n4"), code=3)
+    assert "the same command runs the others" in done.stderr

@@ -1,6 +1,7 @@
 """The contract: our context under each rule, foreign implementations, and every clause reached."""
 
 import dataclasses
+import shlex
 import shutil
 
 import pytest
@@ -113,6 +114,15 @@ def test_junit_has_a_case_per_clause():
     assert 'name="AC-54"' in text
     assert "frontier-verify contract --own-rule" not in text  # the rule was not said to be its own
     assert "--replay" in text
+
+
+def test_a_replay_command_can_be_pasted_whatever_the_file_is_called():
+    report = check_contract(own_implementation("ep_ordered"), ORDERS["strict_fifo"], [Bounds(2)])
+    report = dataclasses.replace(report, implementation="my rules/it's.py:C", own_rule=None)
+    (broken,) = [r for r in report.clauses if r.finding is not None and r.clause.group == "order"]
+    words = shlex.split(report.replay_command(broken))
+    assert words[words.index("--impl") + 1] == "my rules/it's.py:C"
+    assert words[words.index("--replay") + 1].startswith("full ")
 
 
 def _variant(tmp_path, attribute):
