@@ -19,7 +19,13 @@ from frontier.durations_io import read_recording, read_table, write_recording
 from frontier.events import Batch, Event
 from frontier.ledger import LaneOverlap, StageLedger, StageRow, lane_overlap, seconds
 from frontier.metrics import RequestMetrics, RequestTimes, _rate, _summary
-from frontier.requests import poisson_times, read_requests_csv, uniform_requests
+from frontier.requests import (
+    MOST_REQUESTS,
+    _require_few,
+    poisson_times,
+    read_requests_csv,
+    uniform_requests,
+)
 from frontier.system import ServingSpec, ServingSystem
 from models.serving import ServingRun
 
@@ -210,6 +216,14 @@ def test_requests_word_by_word():
         order + "9 requests, times [9, 8, 7, 6, 5, 4, 3, 2]"
     )
     assert [r.arrival_ns for r in uniform_requests(2, 1, 1)] == [0, 0]
+
+
+def test_requests_of_one_run_are_bounded():
+    _require_few(MOST_REQUESTS)
+    for call in (poisson_times, uniform_requests):
+        assert message(call, MOST_REQUESTS + 1, 1, 1) == (
+            "requests must be at most 1,000,000, got 1000001"
+        )
 
 
 def test_poisson_rates_have_limits():

@@ -131,3 +131,8 @@ def test_producers_share_the_full_stage_schedulers_up_to_the_capacity(capacity, 
     pending = settle(replica, tuple(replica.start()), (0, 1))
     assert [event.lane for event in pending] == run
     assert [s.busy or bool(s.queue) for s in replica.schedulers] == [False, False, True, True]
+
+
+def test_a_snapshot_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match="zip"):
+        replica_of("d e", ep_size=3).restore(replica_of("d e").snapshot())
