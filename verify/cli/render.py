@@ -272,9 +272,12 @@ def _print_liveness(result: CheckResult) -> None:
             out.print(f"    {escape(line)}")
 
 
-def print_scenario(scenario: AnyScenario) -> None:
-    """Print what is asked about, and how a context of one's own is run."""
-    out.print(scenario_line(scenario))
+def print_scenario(scenario: AnyScenario, timed: bool = False) -> None:
+    """Print what is asked about, and how a context of one's own is run.
+
+    Every command that tells of a scenario begins with this.
+    """
+    out.print(scenario_line(scenario, timed))
     for note in scenario.context_notes:
         out.print(f"note: {escape(note)}")
 
