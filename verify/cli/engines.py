@@ -133,7 +133,8 @@ def check_with(
     cut_short = result.exploration.verdict.stats.states >= smaller and not (
         result.exploration.verdict.stats.complete
     )
-    if not cut_short or limits.max_states == smaller:
+    told = limits.first_violation and isinstance(result.exploration.verdict, Violated)
+    if told or not cut_short or limits.max_states == smaller:
         return result
     return check_packed(scenario, options, limits, progress, all_violations)
 

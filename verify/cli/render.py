@@ -93,7 +93,7 @@ def _group_line(scenario: GroupScenario) -> str:
 
 
 def _progress_text(p: Progress) -> str:
-    found = f", {p.violations} violating" if p.violations else ""
+    found = f", {p.violations:,} violating so far (Ctrl-C shows the first)" if p.violations else ""
     left = "" if p.remaining_s is None else f", about {_duration(p.remaining_s)} left"
     rate = p.rate if p.recent_rate is None else p.recent_rate
     return (

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from verify.limits import Limits, memory_bytes, private_bytes
+from verify.limits import AT_VIOLATION, Limits, memory_bytes, private_bytes
 from verify.packed import kernels
 from verify.packed.jit import Array
 from verify.packed.kernels import RANGES, SHARDS
@@ -274,6 +274,8 @@ class Search:
             for hook in hooks:
                 hook(self)
             limit = INTERRUPTED if interrupt.noted else None
+            if limits.first_violation and any(self.tally.ends.values()):
+                limit = AT_VIOLATION
             limit = limit or self._no_room(limits)
             limit = limit or limits.exceeded(self.states, self.tally.seconds, self.memory)
             if limit is not None:

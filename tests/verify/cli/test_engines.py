@@ -78,6 +78,27 @@ def test_a_search_that_gives_up_names_reductions_that_are_sound():
     assert "--reduction" not in done.stdout
 
 
+@pytest.mark.parametrize("engine", ["reference", "packed", "auto"])
+def test_the_first_violation_can_end_the_search(engine):
+    shape = [*THREE[:4], "--batches", "3", "--no-ties", "--admission", "lane_aware"]
+    whole_code, whole = check(*shape, "--engine", "packed")
+    code, data = check(*shape, "--engine", engine, "--first-violation")
+    assert (code, data["complete"]) == (whole_code, False) == (1, False)
+    assert (data["depth"], data["classification"]) == (whole["depth"], whole["classification"])
+    assert data["states"] < whole["states"]
+    assert check(*REPAIRED, "--first-violation")[1]["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--lanes", "2", "--all-violations"], ["--groups", "d", "--same-as", "ep_ordered"]],
+)
+def test_the_first_violation_is_of_one_scenario_and_of_one_violation(arguments):
+    done = CliRunner().invoke(app, ["check", *arguments, "--first-violation"])
+    assert isinstance(done.exception, UsageError)
+    assert "--first-violation" in str(done.exception)
+
+
 def test_hash_compaction_never_says_holds():
     code, data = check(*SMALL, "--hash-compact")
     assert (code, data["verdict"]) == (3, "undetermined")
