@@ -14,15 +14,20 @@ from dataclasses import dataclass
 from typing import Generic
 
 from verify.graph import Graph
-from verify.limits import AT_VIOLATION, Limits, Progress, ProgressCallback, memory_bytes
+from verify.limits import (
+    AT_VIOLATION,
+    INTERRUPTED,
+    Limits,
+    Progress,
+    ProgressCallback,
+    memory_bytes,
+)
 from verify.model import A, Model, S
 from verify.properties import Property
 from verify.verdict import Holds, Stats, Undetermined, Verdict, Violated, Violation
 
 CHECK_EVERY = 256
 """States expanded between two looks at the limits."""
-
-INTERRUPTED = "interrupted from the keyboard"
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def explore(
     Returns
     -------
     Exploration
-        :class:`Holds` only if the whole graph was visited. An interrupt from the keyboard ends
+        :class:`Holds` only if the whole graph was visited. An interrupt ends
         the search like a limit.
     """
     limits = limits or Limits()

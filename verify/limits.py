@@ -56,6 +56,9 @@ class Limits:
         return None
 
 
+INTERRUPTED: Final = "interrupted"
+"""What ends a search by Ctrl-C, or by a request to end."""
+
 AT_VIOLATION: Final = "the first violating state was found"
 """What ends a search under :attr:`Limits.first_violation`."""
 

@@ -158,3 +158,24 @@ def test_a_difference_between_the_engines_is_never_a_verdict(monkeypatch):
     monkeypatch.setattr(engines, "check_packed", wrong)
     with pytest.raises(EngineDisagreementError, match="states"):
         check_with(Scenario(ties=False), EngineOptions(engine="both"), limits=Limits())
+
+
+def test_an_interrupt_while_kernels_compile_is_undetermined(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines.Search, "prepare", interrupted)
+    code, data = check(*REPAIRED, "--engine", "packed")
+    assert (code, data["verdict"], data["states"]) == (3, "undetermined", 0)
+    assert data["limit"] == "interrupted while the packed engine was compiled"
+
+
+def test_a_checkpoint_that_cannot_be_written_costs_no_verdict(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("verify.packed.checkpoint._manifest", full)
+    done = CliRunner().invoke(app, ["check", *REPAIRED, "--checkpoint", str(tmp_path / "here")])
+    assert done.exit_code == 0
+    assert "holds: every timing completes (83,884 states" in done.stdout
+    assert "No space left on device; the search goes on without" in done.stderr
