@@ -15,10 +15,10 @@ from models.schedule import WIDEST, Schedule, positions_of
 from models.subjects import AnyScenario, stages_of, waits_of
 from models.trials import BoundedModel
 from models.waits import PRESENTED_BY
-from verify.explorer import INTERRUPTED, explore
+from verify.explorer import explore
 from verify.fate import Fates, fates_of, point_of_no_return
 from verify.graph import Graph
-from verify.limits import Limits
+from verify.limits import INTERRUPTED, Limits
 from verify.shortest import TooWideError
 from verify.story import Choice, Handled, Item, NoReturn, Part, Step, Story, changes_between
 

@@ -41,9 +41,9 @@ from models.scenario import Scenario
 from models.schedule import Instant, Ranks, Schedule, play
 from models.subjects import AnyScenario, graph_of, invariants_of, marker_of
 from models.waits import CORE_ERROR, WAVE_ORDER
-from verify.explorer import INTERRUPTED, explore
+from verify.explorer import explore
 from verify.fairness import Edges, Fairness, Justice
-from verify.limits import Limits
+from verify.limits import INTERRUPTED, Limits
 from verify.liveness import LeadsTo
 from verify.model import Model
 from verify.shortest import Found, GaveUp, TooWideError, shortest_path

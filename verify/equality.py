@@ -6,9 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Generic
 
-from verify.explorer import INTERRUPTED
 from verify.graph import Graph
-from verify.limits import Limits, memory_bytes
+from verify.limits import INTERRUPTED, Limits, memory_bytes
 from verify.model import A, Model, S
 
 

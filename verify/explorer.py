@@ -14,15 +14,20 @@ from dataclasses import dataclass
 from typing import Generic
 
 from verify.graph import Graph
-from verify.limits import Limits, Progress, ProgressCallback, memory_bytes
+from verify.limits import (
+    AT_VIOLATION,
+    INTERRUPTED,
+    Limits,
+    Progress,
+    ProgressCallback,
+    memory_bytes,
+)
 from verify.model import A, Model, S
 from verify.properties import Property
 from verify.verdict import Holds, Stats, Undetermined, Verdict, Violated, Violation
 
 CHECK_EVERY = 256
 """States expanded between two looks at the limits."""
-
-INTERRUPTED = "interrupted from the keyboard"
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,6 @@ def explore(
     *,
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
-    stop_at_first: bool = False,
     must_terminate: bool = True,
     label: Callable[[], Hashable] | None = None,
 ) -> Exploration[S]:
@@ -121,8 +125,6 @@ def explore(
         When to give up; a limit without a violation gives :class:`Undetermined`.
     progress
         Called every few hundred states.
-    stop_at_first
-        End the search at the first violating state; counts are then of the part seen.
     must_terminate
         Whether a cycle is a violation (``termination``): the work is finite.
     label
@@ -131,7 +133,7 @@ def explore(
     Returns
     -------
     Exploration
-        :class:`Holds` only if the whole graph was visited. An interrupt from the keyboard ends
+        :class:`Holds` only if the whole graph was visited. An interrupt ends
         the search like a limit.
     """
     limits = limits or Limits()
@@ -153,8 +155,8 @@ def explore(
                     break
             search.expand(source)
             source += 1
-            if stop_at_first and search.found:
-                limit = "stopped at the first violating state"
+            if limits.first_violation and search.found:
+                limit = AT_VIOLATION
                 break
     except _LimitReachedError:
         limit = search.limit()

@@ -1,5 +1,6 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and folders by one process at a time."""
 
+import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -43,6 +44,25 @@ def write_bytes_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def lock_folder(folder: Path) -> int | None:
+    """Lock a folder for this process; None if another one has it.
+
+    The lock lasts until the returned descriptor is closed, or the process ends.
+
+    Raises
+    ------
+    OSError
+        The folder is absent or not writable.
+    """
+    lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def _umask() -> int:

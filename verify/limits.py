@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 _STATM = Path("/proc/self/statm")
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -35,12 +36,14 @@ class Limits:
     """When to give up, None for never.
 
     ``max_states`` counts stored states, ``max_seconds`` wall-clock seconds, ``max_memory_gb``
-    resident memory of the process in units of 10**9 bytes.
+    resident memory of the process in units of 10**9 bytes. ``first_violation``: whether the search
+    ends at the first violating state, so that counts are of the part seen.
     """
 
     max_states: int | None = None
     max_seconds: float | None = None
     max_memory_gb: float | None = None
+    first_violation: bool = False
 
     def exceeded(self, states: int, seconds: float, memory: int) -> str | None:
         """Say which limit is reached, or None."""
@@ -51,6 +54,13 @@ class Limits:
         if self.max_memory_gb is not None and memory >= self.max_memory_gb * 1e9:
             return f"the limit of {self.max_memory_gb:g} GB of memory was reached"
         return None
+
+
+INTERRUPTED: Final = "interrupted"
+"""What ends a search by Ctrl-C, or by a request to end."""
+
+AT_VIOLATION: Final = "the first violating state was found"
+"""What ends a search under :attr:`Limits.first_violation`."""
 
 
 class LimitReachedError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -77,39 +78,78 @@ def moving(analysis: WaitFor) -> frozenset[str]:
     return frozenset(t for wait in analysis.waits for t in wait.targets if t not in waiting)
 
 
-def shown_arrows(analysis: WaitFor, everybody: bool = False) -> tuple[tuple[Arrow, ...], int]:
-    """Return the arrows to draw, and how many participants are left out.
+@dataclass(frozen=True)
+class Shown:
+    """The waits to draw, and how many participants are left out.
 
-    A graph of more than :data:`MOST_NODES` is cut down to what explains it: the cycle; without a
-    cycle, who merely waits is left out, from the far end of the chains, until few enough are left.
+    ``hidden`` participants are not drawn; ``elsewhere`` of them wait for none that is.
+    """
+
+    arrows: tuple[Arrow, ...]
+    hidden: int = 0
+    elsewhere: int = 0
+
+    @property
+    def more(self) -> str:
+        """Say what is not drawn; empty if everybody is."""
+        if not self.hidden:
+            return ""
+        more, waiting = f"and {self.hidden} more", self.hidden - self.elsewhere
+        if not self.elsewhere:
+            return f"{more} that wait{'s' if self.hidden == 1 else ''} for these"
+        return f"{more}, {waiting} of which wait for these" if waiting else more
+
+
+def shown_arrows(analysis: WaitFor, everybody: bool = False) -> Shown:
+    """Return the waits to draw.
+
+    A graph of more than :data:`MOST_NODES` is cut down to what explains it: the cycle, which is
+    always whole, and the waits that nothing ends. Without a cycle those nearest to the ends of
+    the chains are drawn as well, as many as there is room for.
     """
     arrows = arrows_of(analysis, everybody)
     everyone = _nodes(analysis, arrows)
     if len(everyone) <= MOST_NODES:
-        return arrows, 0
-    if analysis.cycle:
-        arrows = tuple(arrow for arrow in arrows if arrow.in_cycle)
-    else:
-        arrows = _without_far_ends(arrows)
-    return arrows, len(everyone) - len(_nodes(analysis, arrows))
+        return Shown(arrows)
+    cycle = list(dict.fromkeys(edge.source for edge in analysis.cycle))
+    ends = [name for arrow in arrows if arrow.target == NOTHING for name in (NOTHING, arrow.source)]
+    core = list(dict.fromkeys([*cycle, *ends]))
+    ordered = core if cycle else _nearest(core, everyone, arrows)
+    drawn = set(ordered[: max(MOST_NODES, len(cycle))])
+    kept = tuple(arrow for arrow in arrows if {arrow.source, arrow.target} <= drawn)
+    drawn = {name for arrow in kept for name in (arrow.source, arrow.target)}
+    drawn.discard(NOTHING)
+    waiting = _behind(sorted(drawn), arrows).keys() - drawn
+    hidden = len(set(everyone) - drawn - {NOTHING})
+    return Shown(kept, hidden, hidden - len(waiting))
 
 
-def _without_far_ends(arrows: tuple[Arrow, ...]) -> tuple[Arrow, ...]:
-    """Leave out whoever nobody waits for, last named first, while there are too many."""
-    while True:
-        sources = list(dict.fromkeys(arrow.source for arrow in arrows))
-        targets = {arrow.target for arrow in arrows}
-        leaves = [name for name in sources if name not in targets]
-        if len(set(sources) | targets) <= MOST_NODES or not leaves:
-            return arrows
-        arrows = tuple(arrow for arrow in arrows if arrow.source != leaves[-1])
+def _behind(start: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, int]:
+    """Who waits for one of these, however indirectly: name to the number of waits between."""
+    waits_for: dict[str, list[str]] = {}
+    for arrow in arrows:
+        waits_for.setdefault(arrow.target, []).append(arrow.source)
+    distance = dict.fromkeys(start, 0)
+    queue = deque(start)
+    while queue:
+        name = queue.popleft()
+        for source in waits_for.get(name, ()):
+            if source not in distance:
+                distance[source] = distance[name] + 1
+                queue.append(source)
+    return distance
 
 
-def more_words(hidden: int) -> str:
-    """Say how many stuck participants are not drawn; empty if all are."""
-    if not hidden:
-        return ""
-    return f"and {hidden} more that wait{'s' if hidden == 1 else ''} for these"
+def _nearest(core: Sequence[str], everyone: Sequence[str], arrows: Sequence[Arrow]) -> list[str]:
+    """Order everybody by how far they wait behind the core, and those who go on, as they come.
+
+    Who waits in a circle that somebody else will break is behind neither, and comes last.
+    """
+    sources = {arrow.source for arrow in arrows}
+    go_on = [name for name in everyone if name not in sources]
+    distance = _behind([*core, *go_on], arrows)
+    rest = [name for name in everyone if name not in core]
+    return [*core, *sorted(rest, key=lambda name: distance.get(name, len(everyone)))]
 
 
 def _words(kind: str) -> str:
@@ -161,7 +201,8 @@ def _layout(analysis: WaitFor, arrows: Sequence[Arrow]) -> dict[str, Point]:
 
 def draw_waits(analysis: WaitFor, title: str = "", everybody: bool = False) -> Figure:
     """Draw who waits for whom; the cycle, if there is one, in red, and who goes on in green."""
-    arrows, hidden = shown_arrows(analysis, everybody)
+    shown = shown_arrows(analysis, everybody)
+    arrows = shown.arrows
     going_on = moving(analysis)
     places = _layout(analysis, arrows)
     xs = [x for x, _ in places.values()] or [0.0]
@@ -176,17 +217,17 @@ def draw_waits(analysis: WaitFor, title: str = "", everybody: bool = False) -> F
     for name, place in places.items():
         in_cycle = any(arrow.in_cycle and arrow.source == name for arrow in arrows)
         colour = CYCLE_COLOUR if in_cycle else MOVING_COLOUR if name in going_on else WAIT_COLOUR
-        shown = f"{name} (goes on)" if name in going_on else name
-        nodes[name] = _draw_node(axis, shown, place, colour)
+        words = f"{name} (goes on)" if name in going_on else name
+        nodes[name] = _draw_node(axis, words, place, colour)
     # The boxes get their size when they are laid out, and arrows end at the boxes.
     figure.draw_without_rendering()
     for arrow in arrows:
         _draw_arrow(axis, arrow, nodes)
     if title:
         axis.set_title(title, loc="left", fontsize=9, color=TEXT_COLOUR)
-    if hidden:
+    if shown.more:
         where: dict[str, Any] = {"transform": axis.transAxes, "ha": "right", "va": "bottom"}
-        axis.text(0.99, 0.01, more_words(hidden), fontsize=8, color=TEXT_COLOUR, **where)
+        axis.text(0.99, 0.01, shown.more, fontsize=8, color=TEXT_COLOUR, **where)
     return figure
 
 
@@ -247,7 +288,8 @@ def _draw_arrow(axis: Axes, arrow: Arrow, nodes: Mapping[str, Text]) -> None:
 
 def mermaid(analysis: WaitFor, everybody: bool = False) -> str:
     """Return the wait-for graph as Mermaid text, for pasting into an issue."""
-    arrows, hidden = shown_arrows(analysis, everybody)
+    shown = shown_arrows(analysis, everybody)
+    arrows = shown.arrows
     going_on = moving(analysis)
     names = {name: f"n{number}" for number, name in enumerate(_nodes(analysis, arrows))}
     lines = ["graph LR"]
@@ -259,8 +301,8 @@ def mermaid(analysis: WaitFor, everybody: bool = False) -> str:
     for arrow in arrows:
         line = "==>" if arrow.in_cycle else "-->"
         lines.append(f'    {names[arrow.source]} {line}|"{arrow.label}"| {names[arrow.target]}')
-    if hidden:
-        lines.append(f'    more["{more_words(hidden)}"]')
+    if shown.more:
+        lines.append(f'    more["{shown.more}"]')
     marked = [str(number) for number, arrow in enumerate(arrows) if arrow.in_cycle]
     if marked:
         lines.append(f"    linkStyle {','.join(marked)} stroke:{CYCLE_COLOUR},stroke-width:3px")

@@ -162,8 +162,7 @@ class QuiescentMachine(RuleBasedStateMachine):
                 *self.invariants_of(scenario),
                 never_drained(lambda s: s.failed is not None or model.is_complete(s)),
             ),
-            limits=Limits(max_states=_MOST_STATES),
-            stop_at_first=True,
+            limits=Limits(max_states=_MOST_STATES, first_violation=True),
         )
         found = getattr(result.verdict, "violations", ())
         same = next((v for v in found if v.property_name == kind), None)

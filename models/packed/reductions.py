@@ -180,6 +180,7 @@ _OBSTACLES: Final[dict[str, Callable[[Scenario], str | None]]] = {
 
 _ON_CANONICAL: Final = {
     "ties": "it needs canonical: only the creation order of what follows tells the ways apart",
+    "symmetry": "it needs canonical: the creation order of pending events follows lane numbers",
     "rendezvous": "it needs canonical: skipped events have no creation order",
 }
 """Reductions that are sound only together with ``canonical``, and why."""

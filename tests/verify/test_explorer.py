@@ -3,8 +3,8 @@
 import pytest
 
 from tests.verify.toy import Counter, Interrupted, Toy
-from verify.explorer import INTERRUPTED, explore
-from verify.limits import Limits
+from verify.explorer import explore
+from verify.limits import INTERRUPTED, Limits
 from verify.properties import invariant, never_drained
 from verify.verdict import Holds, Undetermined, Violated, word
 

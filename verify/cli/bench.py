@@ -75,6 +75,8 @@ def bench(
     )
     with live_progress("reference engine") as progress:
         result = check_scenario(rung.scenario, progress=progress)
+    if not result.exploration.verdict.stats.complete:
+        raise KeyboardInterrupt
     table = Table(box=None, pad_edge=False)
     for column in ("engine", "states", "transitions", "seconds", "transitions/s", "bytes/state"):
         table.add_column(column, no_wrap=True)

@@ -27,7 +27,7 @@ from models.promela import promela
 from models.scenario import Scenario
 from verify.cli.render import err, out
 from verify.files import write_text_atomically
-from verify.limits import Limits
+from verify.limits import INTERRUPTED, Limits
 from verify.packed.search import Search
 from verify.verdict import Stats
 
@@ -150,6 +150,8 @@ def _packed(
         limit = search.run(limits)
         cpu.append(time.process_time() - began)
         seconds.append(search.tally.seconds)
+        if limit == INTERRUPTED:
+            raise KeyboardInterrupt
         if limit is not None or _long_enough(seconds):
             break
     found = any(search.tally.ends.values())

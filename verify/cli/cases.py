@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from models.catalogue import CASES, catalogue, find_case
-from verify.cli.render import out, scenario_line, verdict_markup
+from verify.cli.render import out, print_scenario, verdict_markup
 
 app = typer.Typer(
     help="List or show the cases of the catalogue.", no_args_is_help=True, add_completion=False
@@ -32,7 +32,7 @@ def show_case(
     case = find_case(name)
     expect = case.expect
     out.print(f"[bold]{case.title}[/]")
-    out.print(scenario_line(case.scenario))
+    print_scenario(case.scenario)
     claim = f"claim: {verdict_markup(expect.verdict)}"
     if expect.classification:
         claim += f", {expect.classification} at depth {expect.depth}"

@@ -30,7 +30,9 @@ _COUNTABLE = 2**62
 """No machine holds as many states; what is beyond fits into no machine word either."""
 
 
-def _limits(states: int | None, seconds: float | None, gigabytes: float | None) -> Limits:
+def _limits(
+    states: int | None, seconds: float | None, gigabytes: float | None, first_violation: bool
+) -> Limits:
     for name, value in (
         ("--max-states", states),
         ("--max-seconds", seconds),
@@ -38,7 +40,8 @@ def _limits(states: int | None, seconds: float | None, gigabytes: float | None) 
     ):
         if value is not None and not 0 < value < math.inf:
             raise UsageError(f"{name} must be a number greater than 0, got {value:g}")
-    return Limits(None if states is None else min(states, _COUNTABLE), seconds, gigabytes)
+    most = None if states is None else min(states, _COUNTABLE)
+    return Limits(most, seconds, gigabytes, first_violation)
 
 
 def _engine_options(
@@ -119,6 +122,13 @@ def check(
     context: opt.Context = None,
     all_violations: Annotated[
         bool, typer.Option("--all-violations", help="Explain every violating state.")
+    ] = False,
+    first_violation: Annotated[
+        bool,
+        typer.Option(
+            "--first-violation",
+            help="End at the first violating state; counts are then of the part seen.",
+        ),
     ] = False,
     max_states: Annotated[int | None, typer.Option(help="Give up beyond this many.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Give up after this time.")] = None,
@@ -216,12 +226,14 @@ def check(
         "ties": ties,
         "context": context,
     }
-    limits = _limits(max_states, max_seconds, max_memory_gb)
+    limits = _limits(max_states, max_seconds, max_memory_gb, first_violation)
     engines = _engine_options(
         engine, reduction, threads, hash_compact, checkpoint, checkpoint_every, resume, spill
     )
     if spill is not None and max_memory_gb is None:
         raise UsageError("--spill needs --max-memory-gb: the memory beyond which to use it")
+    if first_violation and all_violations:
+        raise UsageError("--first-violation and --all-violations are opposites; leave one out")
     require_writable(json_file)
     require_writable(report)
     questions = (asked, fairness, same_as)
@@ -230,6 +242,8 @@ def check(
             raise UsageError("--report is of one scenario; name a case or describe a scenario")
         if engines.packed_only not in (None, "--threads"):
             raise UsageError(f"{engines.packed_only} needs one scenario, not the whole catalogue")
+        if first_violation:
+            raise UsageError("--first-violation needs one scenario, not the whole catalogue")
         code, data = _check_catalogue(limits, engines, quiet=str(json_file) == "-")
     else:
         scenario = opt.any_scenario_from(source, given)
@@ -239,6 +253,7 @@ def check(
                 "--property": asked is not None,
                 "--fairness": fairness is not None,
                 "--all-violations": all_violations,
+                "--first-violation": first_violation,
                 "--engine": engine not in ("auto", "reference"),
                 engines.packed_only or "": engines.packed_only is not None,
             }

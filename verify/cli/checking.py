@@ -44,9 +44,9 @@ from models.view import describe_event
 from models.waits import CORE_ERROR, INVARIANT_VIOLATION, ORPHAN_TICKET, WAVE_ORDER, classify
 from models.wakeups import schedule_lines
 from verify.cli.errors import EngineDisagreementError
-from verify.explorer import INTERRUPTED, Exploration, explore
+from verify.explorer import Exploration, explore
 from verify.fairness import Edges
-from verify.limits import LimitReachedError, Limits, ProgressCallback, Watch, watch
+from verify.limits import INTERRUPTED, LimitReachedError, Limits, ProgressCallback, Watch, watch
 from verify.liveness import Lasso
 from verify.path import EncodedPath, PathError, decode, encode, fingerprint
 from verify.properties import Property, invariant, never_drained

@@ -107,6 +107,7 @@ class Dossier:
         lasso = {"stem": schedule[:stem], "cycle": schedule[stem:]}
         return {
             "scenario": example.scenario.to_json(),
+            "notes": list(example.scenario.context_notes),
             "verdict": "violated",
             "classification": example.classification,
             "violation": example.violated.name,

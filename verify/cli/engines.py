@@ -21,10 +21,10 @@ from models.quiescent import ProtocolState, QuiescentModel
 from models.scenario import Scenario
 from models.subjects import AnyScenario
 from verify.cli.checking import CheckResult, Question, Witness, check_scenario, witness_of
-from verify.cli.errors import EngineDisagreementError, UsageError
+from verify.cli.errors import EngineDisagreementError, UsageError, tell
 from verify.explorer import Exploration
 from verify.graph import Graph
-from verify.limits import Limits, ProgressCallback
+from verify.limits import INTERRUPTED, Limits, ProgressCallback
 from verify.packed.checkpoint import Checkpointer, CheckpointError, resume
 from verify.packed.forecast import progress_of
 from verify.packed.model import End
@@ -133,7 +133,8 @@ def check_with(
     cut_short = result.exploration.verdict.stats.states >= smaller and not (
         result.exploration.verdict.stats.complete
     )
-    if not cut_short or limits.max_states == smaller:
+    told = limits.first_violation and isinstance(result.exploration.verdict, Violated)
+    if told or not cut_short or limits.max_states == smaller:
         return result
     return check_packed(scenario, options, limits, progress, all_violations)
 
@@ -149,12 +150,10 @@ def check_packed(
     all_violations: bool,
 ) -> CheckResult:
     """Check a scenario with the packed engine; every reported schedule is replayed on the core."""
-    model = PackedLanes(scenario, options.reductions)
-    with compiling_notice():
-        search = Search(
-            model, threads=options.threads, compact=options.hash_compact, spill=options.spill
-        )
-        search.prepare()
+    try:
+        model, search = _prepared(scenario, options)
+    except KeyboardInterrupt:
+        return _nothing_known(scenario)
     limit = _run(search, options, limits, progress)
     core = QuiescentModel(scenario.make_replica, scenario.ties)
     found = _violating(search)
@@ -191,6 +190,26 @@ def check_packed(
     )
 
 
+def _prepared(scenario: Scenario, options: EngineOptions) -> tuple[PackedLanes, Search]:
+    """Make a search whose kernels are compiled."""
+    with compiling_notice():
+        model = PackedLanes(scenario, options.reductions)
+        search = Search(
+            model, threads=options.threads, compact=options.hash_compact, spill=options.spill
+        )
+        search.prepare()
+    return model, search
+
+
+def _nothing_known(scenario: Scenario) -> CheckResult:
+    """Make the result of a search that was interrupted before it began."""
+    stats = Stats(0, 0, 0, 0.0, 0, complete=False, acyclic=None)
+    verdict = Undetermined(stats, f"{INTERRUPTED} while the packed engine was compiled")
+    return CheckResult(
+        scenario, Exploration(verdict, Graph(), ()), {}, (), Question.of(scenario), engine="packed"
+    )
+
+
 @contextmanager
 def compiling_notice() -> Iterator[None]:
     """Say what takes so long when kernels are compiled: the first time, and after an update."""
@@ -209,21 +228,32 @@ def _run(
     hooks: list[Hook] = []
     if progress is not None:
         hooks.append(lambda s: progress(progress_of(s)))
+    directory = options.checkpoint or options.resume
+    if directory is None:
+        return search.run(limits, hooks)
+    keeper = Checkpointer(directory, every_s=options.checkpoint_every_s)
     try:
         if options.resume is not None:
             resume(search, options.resume)
-        directory = options.checkpoint or options.resume
-        keeper = None
-        if directory is not None:
-            keeper = Checkpointer(directory, every_s=options.checkpoint_every_s)
-            keeper.begin(search, resumed=options.resume is not None)
-            hooks.append(keeper)
-        limit = search.run(limits, hooks)
-        if keeper is not None and search.intact:
-            keeper.save(search)
+        keeper.begin(search, resumed=options.resume is not None)
     except CheckpointError as error:
         raise UsageError(str(error)) from None
+    limit = search.run(limits, [*hooks, _without_failing(keeper)])
+    if search.intact:
+        _without_failing(keeper.save)(search)
     return limit
+
+
+def _without_failing(save: Hook) -> Hook:
+    """Save, and say so if that fails: what was explored is not lost for a full disk."""
+
+    def saved(search: Search) -> None:
+        try:
+            save(search)
+        except CheckpointError as error:
+            tell(f"{error}; the search goes on without, and the last checkpoint stays valid")
+
+    return saved
 
 
 def _verdict(

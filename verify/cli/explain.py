@@ -22,7 +22,7 @@ from verify.cli.pictures import (
     picture_bytes,
     waits_picture,
 )
-from verify.cli.render import out, print_cycle, scenario_line, stage_table
+from verify.cli.render import out, print_cycle, print_scenario, stage_table
 from verify.cli.report import dossier_page, is_timed
 from verify.cli.sources import load_counterexample
 from verify.lane_chart import SUFFIXES
@@ -121,7 +121,7 @@ def explain(
 def print_story(dossier: Dossier) -> None:
     """Print the explanation, the steps with what changed, and the point of no return."""
     example = dossier.example
-    out.print(scenario_line(example.scenario))
+    print_scenario(example.scenario)
     out.print(f"\n[bold]Why[/]  {dossier.text}")
     print_cycle([edge.source for edge in dossier.analysis.cycle])
     if dossier.fate:

@@ -93,7 +93,7 @@ def _group_line(scenario: GroupScenario) -> str:
 
 
 def _progress_text(p: Progress) -> str:
-    found = f", {p.violations} violating" if p.violations else ""
+    found = f", {p.violations:,} violating so far (Ctrl-C shows the first)" if p.violations else ""
     left = "" if p.remaining_s is None else f", about {_duration(p.remaining_s)} left"
     rate = p.rate if p.recent_rate is None else p.recent_rate
     return (
@@ -272,9 +272,12 @@ def _print_liveness(result: CheckResult) -> None:
             out.print(f"    {escape(line)}")
 
 
-def print_scenario(scenario: AnyScenario) -> None:
-    """Print what is asked about, and how a context of one's own is run."""
-    out.print(scenario_line(scenario))
+def print_scenario(scenario: AnyScenario, timed: bool = False) -> None:
+    """Print what is asked about, and how a context of one's own is run.
+
+    Every command that tells of a scenario begins with this.
+    """
+    out.print(scenario_line(scenario, timed))
     for note in scenario.context_notes:
         out.print(f"note: {escape(note)}")
 

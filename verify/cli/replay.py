@@ -16,7 +16,7 @@ from models.view import describe_event
 from verify.cli import options as opt
 from verify.cli.checking import open_path
 from verify.cli.errors import emit, require_writable
-from verify.cli.render import out, scenario_line, stage_table
+from verify.cli.render import out, print_scenario, stage_table
 from verify.path import PathError, fingerprint
 
 
@@ -39,7 +39,7 @@ def replay(
     run.begin()
     steps: list[dict[str, Any]] = []
     if not quiet:
-        out.print(scenario_line(scenario))
+        print_scenario(scenario)
         out.print("[bold]start[/]")
     _show(narrator, quiet)
     seen = [run.state()]
@@ -82,6 +82,7 @@ def replay(
     if json_file is not None:
         data = {
             "scenario": scenario.to_json(),
+            "notes": list(scenario.context_notes),
             "outcome": outcome,
             "classification": classification,
             "depth": len(encoded.actions),

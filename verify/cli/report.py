@@ -13,6 +13,7 @@ from models.instants import Instants, film
 from models.sample import sample_run
 from models.scenario import Scenario
 from models.story import MOST_STEPS, tell_known
+from models.subjects import AnyScenario
 from models.witness import ROUNDS, TimedSchedule, Witness
 from verify.cli.checking import CheckResult
 from verify.cli.checking import Witness as Shown
@@ -26,7 +27,7 @@ from verify.cli.pictures import (
 from verify.cli.render import liveness_lines, scenario_line, what_holds
 from verify.report.page import Drawing, Fact, Page
 from verify.waitfor import WaitFor
-from verify.waitgraph import NOTHING, mermaid, more_words, shown_arrows
+from verify.waitgraph import NOTHING, mermaid, shown_arrows
 
 MOST_TIMES = 60
 """Times of a run or witness that a page lists."""
@@ -39,14 +40,14 @@ def waits_drawing(analysis: WaitFor, everybody: bool = False, when: str = "") ->
 
     ``when`` says of which state it is, if not of the last one.
     """
-    arrows, hidden = shown_arrows(analysis, everybody)
+    shown = shown_arrows(analysis, everybody)
     words = [
         f"{arrow.source}, {arrow.label}, "
         + ("which nothing will end" if arrow.target == NOTHING else arrow.target)
         + (" (part of the cycle)" if arrow.in_cycle else "")
-        for arrow in arrows
+        for arrow in shown.arrows
     ]
-    words += [more_words(hidden)] if hidden else []
+    words += [shown.more] if shown.more else []
     svg = picture_bytes(waits_picture(analysis, "", everybody), _SVG).decode()
     title = "Who waits for whom" + (" (the cycle is red)" if analysis.cycle else "")
     return Drawing(title + when, f"Wait-for graph: {'; '.join(words)}", svg)
@@ -118,6 +119,12 @@ def _witness_facts(dossier: Dossier) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _notes(scenario: AnyScenario) -> tuple[Fact, ...]:
+    """Say how a context of one's own is run, where it is."""
+    notes = scenario.context_notes
+    return (Fact("note", notes),) if notes else ()
+
+
 def _fate(dossier: Dossier) -> tuple[Fact, ...]:
     told = dossier.story.no_return or not dossier.fate
     return () if told else (Fact("point of no return", (dossier.fate,)),)
@@ -167,7 +174,12 @@ def dossier_page(dossier: Dossier, facts: tuple[Fact, ...] = ()) -> Page:
         verdict="violated",
         subtitle=scenario_line(example.scenario),
         why=dossier.lines,
-        facts=(*facts, *_fate(dossier), *_witness_facts(dossier)),
+        facts=(
+            *facts,
+            *_notes(example.scenario),
+            *_fate(dossier),
+            *_witness_facts(dossier),
+        ),
         drawings=tuple(_drawings(dossier)),
         story=dossier.story,
         mermaid=_mermaid(dossier),
@@ -201,7 +213,8 @@ def check_page(result: CheckResult) -> Page:
     scenario, data = result.scenario, result.to_json()
     if result.verdict_word == "undetermined":
         limit = (f"Neither proved nor refuted: {data['limit']}.", "No violation was seen so far.")
-        return Page("not decided", "undetermined", scenario_line(scenario), limit, facts)
+        known = (*facts, *_notes(scenario))
+        return Page("not decided", "undetermined", scenario_line(scenario), limit, known)
     held = what_holds(result)
     why = (f"{held[0].upper()}{held[1:]}: all {data['states']:,} states were explored.",)
     sample = sample_run(scenario)
@@ -211,7 +224,7 @@ def check_page(result: CheckResult) -> Page:
         verdict="holds vacuously" if result.vacuous else "holds",
         subtitle=scenario_line(scenario),
         why=why,
-        facts=(*facts, *_liveness_facts(result)),
+        facts=(*facts, *_notes(scenario), *_liveness_facts(result)),
         drawings=(
             _instants_drawing(
                 film(scenario, sample.schedule, repeats, MOST_STEPS), "One run among all timings"

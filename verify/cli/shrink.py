@@ -23,7 +23,7 @@ from verify.cli import options as opt
 from verify.cli.dossier import Dossier, dossier_of
 from verify.cli.errors import UNDETERMINED, UsageError, emit, require_writable, write_result
 from verify.cli.keep import case_files, regression_test, rules_text
-from verify.cli.render import out, scenario_line
+from verify.cli.render import out, print_scenario
 from verify.cli.sources import load_counterexample
 from verify.words import counted
 
@@ -168,7 +168,7 @@ def _print(
     best = shrunk.best
     out.print(f"[bold]From[/]  {kind}: {shrunk.origin.classification}, {_size(shrunk.origin)}")
     out.print(f"[bold]To[/]    {best.classification}, {_size(best)}")
-    out.print(scenario_line(best.scenario))
+    print_scenario(best.scenario)
     _print_schedule(dossier)
     out.print(f"\n[bold]Why[/]  {dossier.text}")
     if dossier.fate:

@@ -16,7 +16,7 @@ from models.scenario import NOTHING_STALE, Scenario
 from models.subjects import AnyScenario, invariants_of, stages_of, waits_of
 from models.witness import ROUNDS, Witness
 from verify.cli.errors import UsageError, emit, write_result
-from verify.cli.render import out, print_cycle, scenario_line, stage_table
+from verify.cli.render import out, print_cycle, print_scenario, stage_table
 from verify.cli.request_run import Outputs
 from verify.words import counted
 
@@ -95,7 +95,7 @@ def _result(witness: Witness, run: QuiescentRun, now: int, handled: int) -> dict
 
 def print_timed(scenario: AnyScenario, data: dict[str, Any]) -> None:
     """Print how a timed run ended, the last state, and why."""
-    out.print(scenario_line(scenario, timed=True))
+    print_scenario(scenario, timed=True)
     colour = "green" if data["outcome"] == "complete" else "red"
     word = "repeats for ever, looked at" if data["outcome"] == REPEATS else data["outcome"]
     out.print(

@@ -43,6 +43,8 @@ def load(name: str, extra: Mapping[str, Any] | None = None) -> Implementation:
     ContractInputError
         If there is no such file, module or class, or it cannot be imported or constructed.
     """
+    if not isinstance(name, str):
+        raise ContractInputError(f"an implementation is named FILE.py:Class, not by {name!r}")
     where, colon, class_name = name.rpartition(":")
     if not colon or not where or not class_name:
         raise ContractInputError(

@@ -12,7 +12,6 @@ Layout::
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from verify.files import write_text_atomically
+from verify.files import lock_folder, write_text_atomically
 
 FORMAT: Final = "frontier-verify matrix"
 VERSION: Final = 1
@@ -83,16 +82,14 @@ class MatrixRoot:
         """
         try:
             self._cases.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
+            lock = lock_folder(self.path)
         except OSError as error:
             raise MatrixError(f"cannot write to {self.path}: {error.strerror}") from None
+        if lock is None:
+            raise MatrixError(
+                f"another process is writing to {self.path}; wait for it or use another --root"
+            )
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise MatrixError(
-                    f"another process is writing to {self.path}; wait for it or use another --root"
-                ) from None
             self._claim({"format": FORMAT, "version": VERSION, **header})
             for left in self._cases.glob(f"{_TEMPORARY}*"):
                 shutil.rmtree(left, ignore_errors=True)

@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 import time
+import weakref
 import zlib
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from verify.files import write_text_atomically
+from verify.files import lock_folder, write_text_atomically
 from verify.packed.jit import Array
 from verify.packed.kernels import SHARDS
 from verify.packed.model import End
@@ -58,7 +59,7 @@ class Checkpointer:
         Raises
         ------
         CheckpointError
-            If the folder cannot be used or holds another checkpoint.
+            If the folder cannot be used, another process uses it, or it holds another checkpoint.
         """
         if search.compact:
             raise CheckpointError(
@@ -66,6 +67,17 @@ class Checkpointer:
                 "leave out one of the two"
             )
         manifest = self.directory / MANIFEST
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = lock_folder(self.directory)
+        except OSError as error:
+            raise CheckpointError(f"cannot write to {self.directory}: {error.strerror}") from None
+        if lock is None:
+            raise CheckpointError(
+                f"another process writes checkpoints to {self.directory}; wait for it or give "
+                "another folder"
+            )
+        weakref.finalize(self, os.close, lock)
         if resumed:
             shards = _read_manifest(self.directory)["shards"]
             self._counts = [entry["count"] for entry in shards]
@@ -77,7 +89,6 @@ class Checkpointer:
                 f"{self.directory}, or give another folder"
             )
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
             for shard in range(SHARDS):
                 for part in ("keys", "parents"):
                     _file(self.directory, shard, part).write_bytes(b"")
@@ -102,56 +113,61 @@ class Checkpointer:
                 f"the search was broken off within a round; {self.directory} keeps the last "
                 "checkpoint before it: go on with --resume"
             )
+        self._last = time.monotonic()
+        counts = [shard.count for shard in search.shards]
         try:
-            for number, shard in enumerate(search.shards):
-                first = self._counts[number]
-                for part, array in (("keys", shard.keys), ("parents", shard.parents)):
-                    self._append(number, part, array, first, shard.count)
-                self._counts[number] = shard.count
-            write_text_atomically(self.directory / MANIFEST, self._manifest(search))
+            sums = [
+                {
+                    part: self._append(number, part, array, shard.count)
+                    for part, array in (("keys", shard.keys), ("parents", shard.parents))
+                }
+                for number, shard in enumerate(search.shards)
+            ]
+            write_text_atomically(self.directory / MANIFEST, _manifest(search, counts, sums))
         except OSError as error:
             raise CheckpointError(
                 f"cannot write a checkpoint to {self.directory}: {error.strerror}"
             ) from None
-        self._last = time.monotonic()
+        self._counts, self._sums = counts, sums  # not before: a failed save is made good later
 
-    def _append(self, shard: int, part: str, array: Array, first: int, last: int) -> None:
+    def _append(self, shard: int, part: str, array: Array, last: int) -> int:
+        """Write what the last checkpoint does not have; return the checksum of the whole file."""
+        first, total = self._counts[shard], self._sums[shard][part]
         row_bytes = array[:1].nbytes
         with _file(self.directory, shard, part).open("r+b") as file:
             file.truncate(first * row_bytes)
             file.seek(0, os.SEEK_END)
             for at in range(first, last, CHUNK):
                 data = np.ascontiguousarray(array[at : min(at + CHUNK, last)]).tobytes()
-                self._sums[shard][part] = zlib.crc32(data, self._sums[shard][part])
+                total = zlib.crc32(data, total)
                 file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        return total
 
-    def _manifest(self, search: Search) -> str:
-        tally = search.tally
-        content = {
-            "format": FORMAT,
-            "model": search.model.name,
-            "width": search.model.width,
-            "shards": [
-                {"count": count, **sums}
-                for count, sums in zip(self._counts, self._sums, strict=True)
-            ],
-            "tally": {
-                "transitions": tally.transitions,
-                "expanded": tally.expanded,
-                "complete": tally.complete,
-                "reached": tally.reached,
-                "seconds": tally.seconds,
-                "ends": {end.name: found for end, found in tally.ends.items()},
-                "levels": tally.levels,
-                "bounds": tally.bounds,
-                "at_hand": tally.at_hand,
-                "cursor": tally.cursor,
-            },
-        }
-        text = json.dumps(content, sort_keys=True)
-        return json.dumps({"content": content, "sha256": _digest(text)}, sort_keys=True)
+
+def _manifest(search: Search, counts: list[int], checksums: list[dict[str, int]]) -> str:
+    tally = search.tally
+    content = {
+        "format": FORMAT,
+        "model": search.model.name,
+        "width": search.model.width,
+        "shards": [{"count": count, **sums} for count, sums in zip(counts, checksums, strict=True)],
+        "tally": {
+            "transitions": tally.transitions,
+            "expanded": tally.expanded,
+            "complete": tally.complete,
+            "reached": tally.reached,
+            "seconds": tally.seconds,
+            "ends": {end.name: found for end, found in tally.ends.items()},
+            "levels": tally.levels,
+            "bounds": tally.bounds,
+            "at_hand": tally.at_hand,
+            "cursor": tally.cursor,
+        },
+    }
+    text = json.dumps(content, sort_keys=True)
+    return json.dumps({"content": content, "sha256": _digest(text)}, sort_keys=True)
 
 
 def resume(search: Search, directory: Path) -> None:

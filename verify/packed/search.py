@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from verify.limits import Limits, memory_bytes, private_bytes
+from verify.limits import AT_VIOLATION, INTERRUPTED, Limits, memory_bytes, private_bytes
 from verify.packed import kernels
 from verify.packed.jit import Array
 from verify.packed.kernels import RANGES, SHARDS
@@ -49,8 +49,6 @@ PACE_OF_LOOKS_S = (0.05, 0.2)
 LEVELS_AT_ONCE = 256
 
 MOST = (1 << 62) - 1
-
-INTERRUPTED = "interrupted from the keyboard"
 
 PACE_S = 5.0
 """Seconds over which the recent rate is taken."""
@@ -274,6 +272,8 @@ class Search:
             for hook in hooks:
                 hook(self)
             limit = INTERRUPTED if interrupt.noted else None
+            if limits.first_violation and any(self.tally.ends.values()):
+                limit = AT_VIOLATION
             limit = limit or self._no_room(limits)
             limit = limit or limits.exceeded(self.states, self.tally.seconds, self.memory)
             if limit is not None:

@@ -78,6 +78,27 @@ def test_a_search_that_gives_up_names_reductions_that_are_sound():
     assert "--reduction" not in done.stdout
 
 
+@pytest.mark.parametrize("engine", ["reference", "packed", "auto"])
+def test_the_first_violation_can_end_the_search(engine):
+    shape = [*THREE[:4], "--batches", "3", "--no-ties", "--admission", "lane_aware"]
+    whole_code, whole = check(*shape, "--engine", "packed")
+    code, data = check(*shape, "--engine", engine, "--first-violation")
+    assert (code, data["complete"]) == (whole_code, False) == (1, False)
+    assert (data["depth"], data["classification"]) == (whole["depth"], whole["classification"])
+    assert data["states"] < whole["states"]
+    assert check(*REPAIRED, "--first-violation")[1]["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--lanes", "2", "--all-violations"], ["--groups", "d", "--same-as", "ep_ordered"]],
+)
+def test_the_first_violation_is_of_one_scenario_and_of_one_violation(arguments):
+    done = CliRunner().invoke(app, ["check", *arguments, "--first-violation"])
+    assert isinstance(done.exception, UsageError)
+    assert "--first-violation" in str(done.exception)
+
+
 def test_hash_compaction_never_says_holds():
     code, data = check(*SMALL, "--hash-compact")
     assert (code, data["verdict"]) == (3, "undetermined")
@@ -137,3 +158,24 @@ def test_a_difference_between_the_engines_is_never_a_verdict(monkeypatch):
     monkeypatch.setattr(engines, "check_packed", wrong)
     with pytest.raises(EngineDisagreementError, match="states"):
         check_with(Scenario(ties=False), EngineOptions(engine="both"), limits=Limits())
+
+
+def test_an_interrupt_while_kernels_compile_is_undetermined(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines.Search, "prepare", interrupted)
+    code, data = check(*REPAIRED, "--engine", "packed")
+    assert (code, data["verdict"], data["states"]) == (3, "undetermined", 0)
+    assert data["limit"] == "interrupted while the packed engine was compiled"
+
+
+def test_a_checkpoint_that_cannot_be_written_costs_no_verdict(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("verify.packed.checkpoint._manifest", full)
+    done = CliRunner().invoke(app, ["check", *REPAIRED, "--checkpoint", str(tmp_path / "here")])
+    assert done.exit_code == 0
+    assert "holds: every timing completes (83,884 states" in done.stdout
+    assert "No space left on device; the search goes on without" in done.stderr

@@ -11,6 +11,7 @@ from tests.verify.contract.samples import FOREIGN, foreign
 from verify.contract.check import check_contract
 from verify.contract.clauses import CLAUSES, RULES, clauses_of
 from verify.contract.client import Bounds
+from verify.contract.errors import ContractInputError
 from verify.contract.loader import load
 from verify.contract.operations import format_calls
 from verify.contract.orders import ORDERS
@@ -166,3 +167,8 @@ def test_without_the_questions_the_rest_is_still_judged():
         "AC-24",
     }
     assert {name for name, r in found.items() if r.status == "violated"} == {"AC-59"}
+
+
+def test_an_implementation_that_is_no_name_is_bad_input():
+    with pytest.raises(ContractInputError, match=r"is named FILE\.py:Class, not by 7"):
+        load(7)

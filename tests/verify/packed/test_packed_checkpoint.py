@@ -186,3 +186,43 @@ def test_kill_9_at_any_time_loses_only_what_came_after_the_last_checkpoint(tmp_p
     assert search.run() is None
     assert search.states == 160_000
     assert search.tally.transitions == 2 * 399 * 400
+
+
+def test_a_save_that_failed_is_made_good_by_the_next(tmp_path, monkeypatch):
+    """A full disk in the midst of a save: the last checkpoint stays, and the next one is whole."""
+    search = Search(GRID)
+    keeper = Checkpointer(tmp_path, every_s=1e9)
+    keeper.begin(search, resumed=False)
+    search.run(Limits(max_states=3000))
+    keeper.save(search)
+    manifest = (tmp_path / MANIFEST).read_bytes()
+    search.run(Limits(max_states=6000))
+    calls = 0
+
+    def full(_descriptor):
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("verify.packed.checkpoint.os.fsync", full)
+        with pytest.raises(CheckpointError, match="No space left"):
+            keeper.save(search)
+    assert (tmp_path / MANIFEST).read_bytes() == manifest
+    keeper.save(search)
+    again = Search(GRID)
+    resume(again, tmp_path)
+    assert again.states == search.states
+    search.run()
+    again.run()
+    assert_same(search, again)
+
+
+def test_two_searches_do_not_share_a_folder(tmp_path):
+    first = Checkpointer(tmp_path, every_s=0.0)
+    first.begin(Search(GRID), resumed=False)
+    with pytest.raises(CheckpointError, match="another process writes checkpoints"):
+        Checkpointer(tmp_path, every_s=0.0).begin(Search(GRID), resumed=False)
+    del first
+    Checkpointer(tmp_path, every_s=0.0).begin(Search(GRID), resumed=False)
