@@ -259,3 +259,8 @@ def _print(spec: ServingSpec, data: dict[str, Any], run: ServingRun) -> None:
         out.print(stage_table(data["stages"]))
         print_cycle([edge["from"] for edge in data["wait_for"]["cycle"]])
         out.print(f"\n[bold]Why[/]  {data['explanation']}")
+        if spec.architecture != PD_AF:
+            out.print(
+                "\nHow it came to this, and a smallest such schedule: run it with --events "
+                "FILE.jsonl, then frontier-verify explain FILE.jsonl, or shrink FILE.jsonl"
+            )
