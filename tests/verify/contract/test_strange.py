@@ -86,9 +86,13 @@ def test_reading_that_changes_what_is_read_is_found():
 
 
 def test_chance_is_said_to_be_chance():
-    report, found = checked("Guesses")
-    assert found
-    assert UNREPEATED in report.notes
+    """Three checks of four notice it; what one finds may by chance be found again."""
+    for _ in range(12):
+        report, found = checked("Guesses")
+        assert found
+        if UNREPEATED in report.notes:
+            return
+    pytest.fail("twelve checks took guesses for answers")
 
 
 @pytest.mark.parametrize(
