@@ -409,9 +409,7 @@ def _write(rows: Sequence[Measurement], report: Path) -> None:
         "minutes: where that is above the number of cores others were running too, and ratios "
         "of single runs, above all of two cores to one, mean little.",
         "",
-        "| " + " | ".join(_COLUMNS) + " |",
-        "|" + "---|" * len(_COLUMNS),
-        *("| " + " | ".join(_cells(row)) + " |" for row in rows),
+        *_markdown(_COLUMNS, [_cells(row) for row in rows]),
         "",
         *(f"* {line}" for line in findings(rows)),
         "",
@@ -423,13 +421,12 @@ def _write(rows: Sequence[Measurement], report: Path) -> None:
         "that never fall due together, but [ties add nothing](../docs/packed_engine.md"
         "#ties-one-event-at-a-time) under `ep_ordered`.",
         "",
-        "| " + " | ".join(_FRONTIER) + " |",
-        "|" + "---|" * len(_FRONTIER),
-        *frontier(rows),
+        *_markdown(_FRONTIER, frontier(rows)),
         "",
     ]
     write_text_atomically(report / "engine.md", "\n".join(text))
-    data = json.dumps([asdict(row) | row.shape._asdict() for row in rows], indent=1)
+    named = [{**asdict(row), "shape": str(row.shape), **row.shape._asdict()} for row in rows]
+    data = json.dumps(named, indent=1)
     write_text_atomically(report / "engine.json", data + "\n")
     write_text_atomically(report / "engine.svg", _plot(rows))
 
@@ -447,7 +444,13 @@ _FRONTIER: Final = (
 )
 
 
-def frontier(rows: Sequence[Measurement]) -> list[str]:
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write a table in Markdown, line by line."""
+    head = [columns, ["---"] * len(columns)]
+    return ["| " + " | ".join(cells) + " |" for cells in (*head, *rows)]
+
+
+def frontier(rows: Sequence[Measurement]) -> list[list[str]]:
     """Rows of a table: what the packed engine decided, on most cores, by the size of the shape."""
     decided = {
         (row.shape, row.reductions): row
@@ -456,9 +459,14 @@ def frontier(rows: Sequence[Measurement]) -> list[str]:
     }
     ordered = sorted(decided.values(), key=lambda row: (row.reductions != "none", row.shape))
     return [
-        f"| {row.shape.lanes} | {row.shape.stages} | {row.shape.batches} | {row.shape.layers} "
-        f"| {'on' if row.shape.ties else 'off'} | {row.reductions} | {row.states:,} "
-        f"| {row.seconds:.3f} | {row.verdict} |"
+        [
+            *map(str, (row.shape.lanes, row.shape.stages, row.shape.batches, row.shape.layers)),
+            "on" if row.shape.ties else "off",
+            row.reductions,
+            f"{row.states:,}",
+            f"{row.seconds:.3f}",
+            row.verdict,
+        ]
         for row in ordered
     ]
 

@@ -233,9 +233,9 @@ def _run(
         return search.run(limits, hooks)
     keeper = Checkpointer(directory, every_s=options.checkpoint_every_s)
     try:
+        keeper.begin(search, resumed=options.resume is not None)
         if options.resume is not None:
             resume(search, options.resume)
-        keeper.begin(search, resumed=options.resume is not None)
     except CheckpointError as error:
         raise UsageError(str(error)) from None
     limit = search.run(limits, [*hooks, _without_failing(keeper)])

@@ -41,7 +41,7 @@ class Checkpointer:
     ----------
     directory
         Folder to write to; it is made. It must hold no checkpoint, or that of ``search`` itself
-        (which :func:`resume` has just read).
+        (which :func:`resume` then reads).
     every_s
         Least seconds between two checkpoints.
     """
@@ -66,7 +66,8 @@ class Checkpointer:
                 "hash compaction keeps no rows of past levels, so it cannot be checkpointed; "
                 "leave out one of the two"
             )
-        manifest = self.directory / MANIFEST
+        if resumed:
+            _read_manifest(self.directory)  # a folder that holds none is not made
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = lock_folder(self.directory)
@@ -83,7 +84,7 @@ class Checkpointer:
             self._counts = [entry["count"] for entry in shards]
             self._sums = [{"keys": e["keys"], "parents": e["parents"]} for e in shards]
             return
-        if manifest.exists():
+        if (self.directory / MANIFEST).exists():
             raise CheckpointError(
                 f"{self.directory} already holds a checkpoint: go on with --resume "
                 f"{self.directory}, or give another folder"
